@@ -1,0 +1,1 @@
+//! Conformance suites, one for each port that has several implementations.

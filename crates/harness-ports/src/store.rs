@@ -1,0 +1,254 @@
+//! The store port: blocks, journals, event logs, the task index and records.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{future::BoxFuture, stream::BoxStream};
+use harness_model::{
+    BlockId, ContextId, ErrorCode, LogEntry, ParticipantId, TaskId, TaskSnapshot, TaskState, TimerId,
+    Timestamp, WorkflowId, codes,
+};
+use serde_json::Value;
+
+use crate::{ActivityTask, Committed, HistoryEvent, WriteBatch};
+
+/// Entries of a task's log from a cursor on, then the ones to come. Ends only with an error.
+pub type LogStream = BoxStream<'static, Result<Arc<LogEntry>, StoreError>>;
+
+/// Keeps everything.
+///
+/// Contract:
+/// - `commit` is atomic and durable when it returns `Ok`: it survives the loss of the process and of power. On an error
+///   nothing of the batch is kept. Batches that are awaited one after another apply in that order.
+/// - Log entries of a task are numbered 0, 1, 2, ... without gaps, in the order of the commits.
+/// - A reader sees a whole batch or nothing of it, and only durable ones.
+/// - `follow` yields every entry after the cursor once, in order, whatever the speed of the reader; a slow reader costs
+///   reads, never memory that grows, and never slows a writer.
+/// - Futures may be dropped at any time; a commit that was begun then still happens whole or not at all.
+pub trait Store: Send + Sync {
+    /// Applies a batch.
+    /// Errors: `Conflict` when a condition of one of its writes does not hold.
+    fn commit(&self, batch: WriteBatch) -> BoxFuture<'static, Result<Committed, StoreError>>;
+
+    /// The bytes of a block.
+    fn block<'a>(&'a self, id: &'a BlockId) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>>;
+
+    /// A workflow with everything needed to go on.
+    fn workflow<'a>(
+        &'a self,
+        id: &'a WorkflowId,
+    ) -> BoxFuture<'a, Result<Option<StoredWorkflow>, StoreError>>;
+
+    /// Workflows that have announced activities, in order of id, after `after`; at most `limit`.
+    fn workflows_with_activities<'a>(
+        &'a self,
+        after: Option<&'a WorkflowId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<WorkflowId>, StoreError>>;
+
+    /// The timers that are due first; at most `limit`.
+    fn next_timers(&self, limit: usize) -> BoxFuture<'_, Result<Vec<StoredTimer>, StoreError>>;
+
+    /// Whether a signal with this key was accepted: `Some(cursor of that time)`.
+    fn delivery<'a>(
+        &'a self,
+        workflow_id: &'a WorkflowId,
+        dedupe_key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Option<u64>>, StoreError>>;
+
+    /// Log entries after `after` (`None`: from the start), oldest first; at most `limit`.
+    fn log<'a>(
+        &'a self,
+        task_id: &'a TaskId,
+        after: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<LogEntry>, StoreError>>;
+
+    /// Log entries after `after`, then the ones to come.
+    fn follow(&self, task_id: &TaskId, after: Option<u64>) -> LogStream;
+
+    /// A task as it is now.
+    fn task<'a>(
+        &'a self,
+        task_id: &'a TaskId,
+        fields: TaskFields,
+    ) -> BoxFuture<'a, Result<Option<TaskSnapshot>, StoreError>>;
+
+    /// Tasks that match, newest status first (ties: greater id first).
+    fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>>;
+
+    /// Records of a kind and task, oldest first; at most `limit`.
+    fn records<'a>(
+        &'a self,
+        kind: RecordKind,
+        task_id: &'a TaskId,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>>;
+
+    /// A random value made once with the store: 32 hex digits. Salts the ids made from what senders choose.
+    fn install_id(&self) -> &str;
+}
+
+/// A stored workflow.
+#[derive(Clone, Debug)]
+pub struct StoredWorkflow {
+    /// Its versioned type.
+    pub workflow_type: String,
+    /// Whether it has ended.
+    pub closed: bool,
+    /// The newest snapshot and the number of events it includes.
+    pub snapshot: Option<(u64, Bytes)>,
+    /// Events after the snapshot, with their positions.
+    pub tail: Vec<(u64, HistoryEvent)>,
+    /// Position of the next event.
+    pub next_seq: u64,
+    /// Announced activities.
+    pub activities: Vec<ActivityTask>,
+}
+
+/// A stored timer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredTimer {
+    /// Whose.
+    pub workflow_id: WorkflowId,
+    /// Which one.
+    pub timer_id: TimerId,
+    /// When it is due.
+    pub due_at: Timestamp,
+}
+
+/// Which parts of a task a read returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskFields {
+    /// The newest messages, at most this many; `None`: all of them.
+    pub history: Option<usize>,
+    /// Whether artifacts are wanted.
+    pub artifacts: bool,
+}
+
+impl TaskFields {
+    /// Neither messages nor artifacts.
+    pub const BARE: Self = Self { history: Some(0), artifacts: false };
+    /// Everything.
+    pub const ALL: Self = Self { history: None, artifacts: true };
+}
+
+/// Which tasks a listing returns.
+#[derive(Clone, Debug)]
+pub struct TaskQuery {
+    /// Only tasks this participant takes part in; `None` is for operators.
+    pub visible_to: Option<ParticipantId>,
+    /// Only tasks of this context.
+    pub context_id: Option<ContextId>,
+    /// Only tasks in this state.
+    pub state: Option<TaskState>,
+    /// Only tasks whose status is at least this new.
+    pub status_since: Option<Timestamp>,
+    /// Only tasks after this position.
+    pub after: Option<TaskCursor>,
+    /// At most this many.
+    pub limit: usize,
+    /// Which parts to return.
+    pub fields: TaskFields,
+}
+
+/// Position in a listing; stable when tasks are added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskCursor {
+    /// Status time of the last task of a page.
+    pub status_at: Timestamp,
+    /// Id of that task.
+    pub task_id: TaskId,
+}
+
+/// One page of a listing.
+#[derive(Clone, Debug)]
+pub struct TaskPage {
+    /// The tasks.
+    pub tasks: Vec<TaskSnapshot>,
+    /// Where the next page starts; `None` on the last one.
+    pub next: Option<TaskCursor>,
+    /// How many tasks match in all, cursor aside; counted up to 10,000.
+    pub total: u64,
+}
+
+/// A record: something kept for audit or for later, outside of journals and logs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// What it is.
+    pub kind: RecordKind,
+    /// Unique within the kind.
+    pub id: String,
+    /// The task it belongs to.
+    pub task_id: TaskId,
+    /// Its content.
+    pub value: Value,
+}
+
+/// Kinds of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RecordKind {
+    /// One row per message that reached a task's inbox.
+    InboxAudit,
+    /// A tool result too large for the model, behind its handle.
+    SpilledResult,
+    /// A push notification configuration.
+    PushConfig,
+}
+
+impl RecordKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::InboxAudit, Self::SpilledResult, Self::PushConfig];
+
+    /// Stable name in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InboxAudit => "inbox_audit",
+            Self::SpilledResult => "spilled_result",
+            Self::PushConfig => "push_config",
+        }
+    }
+}
+
+/// Why a store could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A condition of a write does not hold; nothing was written.
+    #[error("the store has moved on: {what}")]
+    Conflict {
+        /// Which condition.
+        what: String,
+    },
+    /// The store is busy, full or gone; nothing was written.
+    #[error("the store is not available: {what}")]
+    Unavailable {
+        /// What was being done.
+        what: String,
+        /// Why, for the log.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// Another process owns the store.
+    #[error("the store {path} is in use by another tiny-harness process; stop it, or choose another path")]
+    Locked {
+        /// The file.
+        path: String,
+    },
+    /// Stored data cannot be read by this build.
+    #[error("stored data cannot be read: {what}")]
+    Corrupt {
+        /// Which data, and why.
+        what: String,
+    },
+}
+
+impl StoreError {
+    /// The stable code for people and peers.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Conflict { .. } | Self::Unavailable { .. } => codes::STORE_WRITE_FAILED,
+            Self::Locked { .. } => codes::STORE_LOCKED,
+            Self::Corrupt { .. } => codes::STORE_UNREADABLE,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Changes of a store: a batch is applied whole or not at all.
+
+use bytes::Bytes;
+use harness_model::{
+    ActivityId, BlockRef, LogEntry, MessageId, TaskEvent, TaskId, TaskRecord, TimerId, Timestamp, WorkflowId,
+};
+use std::sync::Arc;
+
+use crate::{ActivityTask, HistoryEvent, Record};
+
+/// A block to keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The address; always that of the bytes.
+    pub reference: BlockRef,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+impl Block {
+    /// The block that holds these bytes.
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { reference: BlockRef::to(&bytes), bytes }
+    }
+}
+
+/// One addition to a task's log, history and record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Publish {
+    /// The task.
+    pub task_id: TaskId,
+    /// Publishing twice with one key changes nothing the second time.
+    pub key: String,
+    /// Entries for the event log; the store numbers them.
+    pub events: Vec<TaskEvent>,
+    /// The record from now on; `None` leaves it.
+    pub record: Option<TaskRecord>,
+    /// Additions to `Task.history`, in order.
+    pub history: Vec<HistoryAppend>,
+}
+
+/// One addition to `Task.history`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HistoryAppend {
+    /// A participant's message.
+    Message {
+        /// Its id.
+        message_id: MessageId,
+        /// The stored message.
+        block: BlockRef,
+    },
+    /// The words of the status at this index of `Publish::events`.
+    Status {
+        /// Index into `Publish::events`; must be a `StatusChanged`.
+        event: usize,
+    },
+}
+
+/// One change.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// Keeps a block; keeping it twice is fine.
+    PutBlock(Block),
+    /// Creates a workflow. Conflict when it exists.
+    CreateWorkflow {
+        /// Its id.
+        workflow_id: WorkflowId,
+        /// Its versioned type.
+        workflow_type: String,
+    },
+    /// Appends to the journal. Conflict unless `seq` is the next number (from 0).
+    AppendJournal {
+        /// Whose journal.
+        workflow_id: WorkflowId,
+        /// Position.
+        seq: u64,
+        /// The event.
+        event: HistoryEvent,
+    },
+    /// Keeps a snapshot that includes every event before `seq`; replaces the one before.
+    SaveSnapshot {
+        /// Whose.
+        workflow_id: WorkflowId,
+        /// Number of events included.
+        seq: u64,
+        /// The state.
+        state: Bytes,
+    },
+    /// Announces an activity.
+    AnnounceActivity {
+        /// Whose.
+        workflow_id: WorkflowId,
+        /// The activity.
+        task: ActivityTask,
+    },
+    /// Removes an announced activity: it ended or is no longer wanted. Unknown ids are ignored.
+    RemoveActivity {
+        /// Whose.
+        workflow_id: WorkflowId,
+        /// Which one.
+        activity_id: ActivityId,
+    },
+    /// Starts a timer; replaces one of the same id.
+    StartTimer {
+        /// Whose.
+        workflow_id: WorkflowId,
+        /// Which one.
+        timer_id: TimerId,
+        /// When it is due.
+        due_at: Timestamp,
+    },
+    /// Removes a timer. Unknown ids are ignored.
+    RemoveTimer {
+        /// Whose.
+        workflow_id: WorkflowId,
+        /// Which one.
+        timer_id: TimerId,
+    },
+    /// Remembers that a signal with this key was accepted. Conflict when the key is known.
+    RecordDelivery {
+        /// Whose.
+        workflow_id: WorkflowId,
+        /// The signal's key.
+        dedupe_key: String,
+        /// The newest log entry from before it.
+        cursor: Option<u64>,
+    },
+    /// Appends to a task's log, history and record. A known key makes it a no-op.
+    Publish(Box<Publish>),
+    /// Keeps a record; replaces one of the same kind and id.
+    PutRecord(Record),
+    /// Marks a workflow as ended.
+    CloseWorkflow {
+        /// Which one.
+        workflow_id: WorkflowId,
+    },
+}
+
+/// Changes that happen together.
+#[derive(Clone, Debug)]
+pub struct WriteBatch {
+    /// Time of every log entry and row of the batch.
+    pub at: Timestamp,
+    /// The changes, applied in order.
+    pub writes: Vec<Write>,
+}
+
+impl WriteBatch {
+    /// A batch of these changes.
+    pub fn new(at: Timestamp, writes: Vec<Write>) -> Self {
+        Self { at, writes }
+    }
+}
+
+/// What a batch did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Committed {
+    /// Every log entry the batch added, in order, with its task.
+    pub entries: Vec<(TaskId, Arc<LogEntry>)>,
+}

@@ -1,0 +1,2 @@
+//! tiny-harness.
+fn main() {}
