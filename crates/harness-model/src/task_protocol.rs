@@ -36,6 +36,9 @@ pub struct StartTask {
     /// How many delegations lie above the task.
     #[serde(default)]
     pub depth: u32,
+    /// Whether no message comes with the start (it was the envelope alone): a conversation then parks until one arrives.
+    #[serde(default)]
+    pub awaits_message: bool,
 }
 
 /// Who does the work of a task.

@@ -106,6 +106,12 @@ pub trait WorkflowDefinition: Send + Sync {
     /// Versioned name, such as `task.v1`.
     fn workflow_type(&self) -> &'static str;
 
+    /// Completes the start input before it is recorded: the place to pin settings, so that a replay never depends on
+    /// the configuration of the day.
+    fn prepare_start(&self, input: Value) -> Value {
+        input
+    }
+
     /// A workflow before its first event.
     fn create(&self) -> Box<dyn Workflow>;
 
