@@ -20,7 +20,7 @@ pub struct Signal {
 }
 
 /// How to start a workflow that does not exist yet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartWorkflow {
     /// Versioned type, such as `task.v1`.
     pub workflow_type: String,
@@ -35,7 +35,7 @@ pub struct Delivery {
     pub workflow_id: WorkflowId,
     /// Starts the workflow first when it does not exist; ignored when it does.
     pub start: Option<StartWorkflow>,
-    /// What to tell it. `None` only starts.
+    /// What to tell it. `None` only starts; an existing workflow is then a `Duplicate`.
     pub signal: Option<Signal>,
     /// Blocks that the signal or the start refer to; kept in the same transaction.
     pub blocks: Vec<Block>,

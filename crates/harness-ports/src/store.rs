@@ -49,6 +49,18 @@ pub trait Store: Send + Sync {
     /// The timers that are due first; at most `limit`.
     fn next_timers(&self, limit: usize) -> BoxFuture<'_, Result<Vec<StoredTimer>, StoreError>>;
 
+    /// Every timer of one workflow, the one that is due first first.
+    fn timers<'a>(
+        &'a self,
+        workflow_id: &'a WorkflowId,
+    ) -> BoxFuture<'a, Result<Vec<StoredTimer>, StoreError>> {
+        Box::pin(async move {
+            let mut timers = self.next_timers(usize::MAX).await?;
+            timers.retain(|timer| timer.workflow_id == *workflow_id);
+            Ok(timers)
+        })
+    }
+
     /// Whether a signal with this key was accepted: `Some(cursor of that time)`.
     fn delivery<'a>(
         &'a self,

@@ -6,7 +6,7 @@ use harness_model::{ActivityId, TimerId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ActivityFailure, ActivityTask, Publish, Signal};
+use crate::{ActivityFailure, ActivityTask, Publish, Signal, StartWorkflow};
 
 /// One recorded event of a workflow. The engine gives it its time; replay gives it the same again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,11 +71,13 @@ pub enum Command {
     },
     /// Forget a timer. Unknown ids are ignored.
     CancelTimer(TimerId),
-    /// Start another workflow with a first signal, or signal it when it exists.
+    /// Start another workflow with a first signal, or signal it when it exists. Delivered once, whatever crashes.
     SignalWorkflow {
         /// The other workflow.
         workflow_id: WorkflowId,
-        /// What to tell it; its dedupe key makes repeats harmless.
+        /// Starts it first when it does not exist; `None`: a workflow that does not exist is not signalled.
+        start: Option<StartWorkflow>,
+        /// What to tell it. Without a dedupe key the engine gives it one.
         signal: Signal,
     },
     /// Append to the task's event log, its history and its record, all or nothing.

@@ -30,7 +30,8 @@ impl Block {
 pub struct Publish {
     /// The task.
     pub task_id: TaskId,
-    /// Publishing twice with one key changes nothing the second time.
+    /// Publishing twice with one key changes nothing the second time. A workflow leaves it empty: the engine names the
+    /// publication after the event that caused it.
     pub key: String,
     /// Entries for the event log; the store numbers them.
     pub events: Vec<TaskEvent>,
