@@ -1,0 +1,133 @@
+//! `cargo xtask readme`: runs the commands that README.md and the documents promise.
+
+use std::{
+    os::unix::process::CommandExt,
+    process::{Child, Command as Process, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::{Command, no_arguments};
+use crate::{
+    markdown::{self, Block},
+    metadata::Metadata,
+    process::{self, CARGO},
+    session::{Failure, Outcome, Session},
+    steps,
+    tidy::Tree,
+};
+
+pub(super) const COMMAND: Command = Command {
+    name: "readme",
+    arguments: "",
+    about: "run the blocks marked ```sh run in README.md and the other documents",
+    run,
+};
+
+/// How long one block may take, builds included.
+const BLOCK_LIMIT: Duration = Duration::from_mins(15);
+
+/// Commands that would run this one again.
+const RECURSIVE: &[&str] = &["cargo verify", "cargo xtask verify", "cargo xtask ci", "cargo xtask readme"];
+
+fn run(session: &Session, arguments: &[String]) -> Outcome {
+    no_arguments(COMMAND.name, arguments)?;
+    run_blocks(session)
+}
+
+/// Runs every block, with the built binary on the path as for somebody who installed it.
+pub(super) fn run_blocks(session: &Session) -> Outcome {
+    let tree = Tree::read(&session.root)?;
+    let blocks: Vec<Block> =
+        tree.with_extension("md").flat_map(|file| markdown::runnable(&file.path, &file.text)).collect();
+    if blocks.is_empty() {
+        steps::say("    no document has a block marked ```sh run");
+        return Ok(());
+    }
+    for block in &blocks {
+        check_block(block)?;
+    }
+    process::run(session, CARGO, &["build", "--package", "tiny-harness"])?;
+    let target = Metadata::load(session)?.target_directory;
+    for block in &blocks {
+        steps::say(&format!("    {}:{}", block.path, block.line));
+        let script = format!("set -euo pipefail\nexport PATH=\"$TINY_HARNESS_BIN:$PATH\"\n{}", block.text);
+        let mut bash = process::command(session, "bash");
+        bash.args(["-c", &script]).env("TINY_HARNESS_BIN", format!("{target}/debug")).stdin(Stdio::null());
+        let status = run_bounded(session, &mut bash, BLOCK_LIMIT)?;
+        if !status.success() {
+            return Err(Failure::new(format!(
+                "the block at {}:{} ended with {status}",
+                block.path, block.line
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_block(block: &Block) -> Outcome {
+    match RECURSIVE.iter().find(|command| block.text.contains(**command)) {
+        None => Ok(()),
+        Some(command) => Err(Failure::new(format!(
+            "{}:{}: a block with `{command}` cannot be marked run: it would run itself",
+            block.path, block.line
+        ))),
+    }
+}
+
+/// Runs a process in a group of its own and ends the whole group afterwards: a block leaves nothing behind.
+fn run_bounded(session: &Session, process: &mut Process, limit: Duration) -> Result<ExitStatus, Failure> {
+    let mut child = process
+        .process_group(0)
+        .spawn()
+        .map_err(|error| Failure::new(format!("cannot run bash: {error}")))?;
+    let ended = wait(&mut child, limit);
+    // `kill` fails when the group is empty already, which is what one hopes for.
+    process::is_available(session, "kill", &["-KILL", "--", &format!("-{}", child.id())]);
+    match ended {
+        Ok(Some(status)) => Ok(status),
+        Ok(None) => {
+            child.wait().ok();
+            Err(Failure::new(format!("the block did not end within {} s", limit.as_secs())))
+        }
+        Err(error) => Err(Failure::new(format!("cannot wait for bash: {error}"))),
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "std offers no wait with a limit; a tenth of a second is fine here"
+)]
+fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    while start.elapsed() < limit {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bash(script: &str, limit: Duration) -> Result<ExitStatus, Failure> {
+        let session = Session::from_environment();
+        let mut command = process::command(&session, "bash");
+        run_bounded(&session, command.args(["-c", script]), limit)
+    }
+
+    #[test]
+    fn a_block_that_runs_itself_is_refused() {
+        let block = |text: &str| Block { path: "README.md".to_owned(), line: 1, text: text.to_owned() };
+        assert!(check_block(&block("cargo verify\n")).is_err());
+        assert!(check_block(&block("cargo demo --auto\n")).is_ok());
+    }
+
+    #[test]
+    fn the_status_of_a_block_is_its_own_and_a_limit_ends_it() {
+        assert_eq!(bash("exit 7", Duration::from_secs(30)).unwrap().code(), Some(7));
+        assert!(bash("sleep 600 & wait", Duration::from_millis(300)).is_err());
+    }
+}
