@@ -1,0 +1,170 @@
+//! Live log entries for those who follow: a bounded ring per followed task, and one wake-up for all its followers.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use harness_model::{LogEntry, TaskId};
+use tokio::sync::watch;
+
+/// Entries of one task that are kept in memory while somebody follows it. Who lags further reads the log.
+const RING_CAPACITY: usize = 256;
+
+/// The feeds of all followed tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Hub {
+    feeds: Mutex<Feeds>,
+}
+
+#[derive(Debug, Default)]
+struct Feeds {
+    by_task: HashMap<TaskId, Followed>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Followed {
+    feed: Arc<Feed>,
+    followers: usize,
+}
+
+/// One followed task.
+#[derive(Debug)]
+struct Feed {
+    ring: Mutex<VecDeque<Arc<LogEntry>>>,
+    state: watch::Sender<FeedState>,
+}
+
+/// What wakes followers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FeedState {
+    /// The log is known to hold every entry before this one, and every later entry will come through the feed. Zero
+    /// until somebody looked.
+    pub(crate) end: u64,
+    /// No entry comes any more.
+    pub(crate) closed: bool,
+}
+
+/// A follower's share of a feed. The feed goes with its last follower.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    hub: Arc<Hub>,
+    task_id: TaskId,
+    feed: Arc<Feed>,
+    state: watch::Receiver<FeedState>,
+}
+
+impl Hub {
+    /// Follows a task from now on. What came before is in the log.
+    pub(crate) fn subscribe(self: &Arc<Self>, task_id: &TaskId) -> Subscription {
+        let mut feeds = lock(&self.feeds);
+        let closed = feeds.closed;
+        let followed = feeds.by_task.entry(task_id.clone()).or_insert_with(|| Followed {
+            feed: Arc::new(Feed {
+                ring: Mutex::default(),
+                state: watch::Sender::new(FeedState { end: 0, closed }),
+            }),
+            followers: 0,
+        });
+        followed.followers += 1;
+        let feed = Arc::clone(&followed.feed);
+        let state = feed.state.subscribe();
+        Subscription { hub: Arc::clone(self), task_id: task_id.clone(), feed, state }
+    }
+
+    /// Hands durable entries, in the order of the log, to whoever follows their tasks.
+    pub(crate) fn publish(&self, entries: &[(TaskId, Arc<LogEntry>)]) {
+        for of_task in entries.chunk_by(|a, b| a.0 == b.0) {
+            let feed =
+                lock(&self.feeds).by_task.get(&of_task[0].0).map(|followed| Arc::clone(&followed.feed));
+            if let Some(feed) = feed {
+                feed.push(of_task);
+            }
+        }
+    }
+
+    /// Tells every follower, present and future, that nothing comes any more.
+    pub(crate) fn close(&self) {
+        let mut feeds = lock(&self.feeds);
+        feeds.closed = true;
+        for followed in feeds.by_task.values() {
+            followed.feed.state.send_modify(|state| state.closed = true);
+        }
+    }
+
+    /// How many tasks are followed.
+    #[cfg(test)]
+    pub(crate) fn followed(&self) -> usize {
+        lock(&self.feeds).by_task.len()
+    }
+}
+
+impl Feed {
+    fn push(&self, entries: &[(TaskId, Arc<LogEntry>)]) {
+        let mut ring = lock(&self.ring);
+        for (_, entry) in entries {
+            if ring.len() == RING_CAPACITY {
+                ring.pop_front();
+            }
+            debug_assert!(ring.back().is_none_or(|last| last.seq + 1 == entry.seq), "the ring has no gaps");
+            ring.push_back(Arc::clone(entry));
+        }
+        let end = ring.back().map_or(0, |last| last.seq + 1);
+        drop(ring);
+        self.advance(end);
+    }
+
+    fn advance(&self, end: u64) {
+        self.state.send_if_modified(|state| {
+            let newer = end > state.end;
+            state.end = state.end.max(end);
+            newer
+        });
+    }
+}
+
+impl Subscription {
+    /// The state now; [`Subscription::changed`] waits for a later one.
+    pub(crate) fn state(&mut self) -> FeedState {
+        *self.state.borrow_and_update()
+    }
+
+    /// Waits until the state is another than the one seen last.
+    pub(crate) async fn changed(&mut self) {
+        // The sender lives in the feed that this subscription holds, so that it cannot be gone.
+        drop(self.state.changed().await);
+    }
+
+    /// Entries from `next` on that are in memory, at most `limit`. Empty when the log must be read.
+    pub(crate) fn entries(&self, next: u64, limit: usize) -> Vec<Arc<LogEntry>> {
+        let ring = lock(&self.feed.ring);
+        let start = ring.front().and_then(|first| next.checked_sub(first.seq));
+        match start.and_then(|start| usize::try_from(start).ok()) {
+            Some(start) => ring.iter().skip(start).take(limit).cloned().collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Somebody who subscribed before has read the log up to here, and nothing came after it.
+    pub(crate) fn log_ends_at(&self, end: u64) {
+        self.feed.advance(end);
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut feeds = lock(&self.hub.feeds);
+        if let Some(followed) = feeds.by_task.get_mut(&self.task_id) {
+            followed.followers -= 1;
+            if followed.followers == 0 {
+                feeds.by_task.remove(&self.task_id);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change leaves its data usable, so that a panic elsewhere is no reason to stop.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
