@@ -86,9 +86,13 @@ fn value_of(content: &str) -> &str {
     while let Some(item) = rest.strip_prefix("- ").or_else(|| rest.strip_prefix("? ")) {
         rest = item.trim_start();
     }
-    let after_key =
-        rest.find(':').map(|at| &rest[at + 1..]).filter(|after| after.starts_with([' ', '\t', '*', '&']));
-    after_key.map_or(rest, str::trim_start)
+    // A quoted key may hold colons of its own.
+    let key_end = match rest.chars().next() {
+        Some(quote @ ('"' | '\'')) => rest[1..].find(quote).map_or(0, |at| at + 2),
+        Some(_) | None => 0,
+    };
+    let after_key = rest[key_end..].find(':').map(|at| &rest[key_end + at + 1..]);
+    after_key.filter(|after| after.starts_with([' ', '\t', '*', '&'])).map_or(rest, str::trim_start)
 }
 
 fn begins_reference(text: &str) -> bool {
@@ -149,6 +153,7 @@ mod tests {
             "a: [b,\n  *x]",
             "&x a: b",
             "? *x",
+            "\"a:b\": *x",
             "a: | \n  text\nb: *x",
             "a: |\n  text\n&x b: c",
         ] {
