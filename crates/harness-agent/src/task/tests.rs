@@ -1,0 +1,6 @@
+//! Tests of the task workflow, through the port that engines use.
+
+mod course;
+mod driver;
+mod races;
+mod table;
