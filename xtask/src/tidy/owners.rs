@@ -42,7 +42,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rmcp", &["harness-mcp"]),
     ("rusqlite", &["harness-store"]),
     ("rustix", &["harness-mcp", "harness-testkit", "tiny-harness"]),
-    ("rustls", &["tiny-harness"]),
+    ("rustls", &["harness-mcp", "tiny-harness"]),
     ("serde_yaml_ng", &["harness-plugins", "harness-providers"]),
     ("toml", &["harness-providers", "tiny-harness", "xtask"]),
     ("tower", &["harness-a2a"]),

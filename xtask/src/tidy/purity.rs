@@ -9,19 +9,25 @@ const WORLD: &[&str] = &["env", "fs", "net", "process", "thread"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let is_pure = |path: &str| PURE.iter().any(|prefix| path.starts_with(prefix));
     for file in tree.with_extension("rs").filter(|file| is_pure(&file.path)) {
-        let masked = rust_text::mask(&file.text);
-        for (at, word) in rust_text::words(&masked) {
+        let whole = rust_text::mask(&file.text);
+        let masked = whole.split("#[cfg(test)]\nmod tests {").next().unwrap_or(&whole);
+        for (at, word) in rust_text::words(masked) {
             let before = &masked[..at];
             let reaches_out = WORLD.contains(&word) && (before.ends_with("std::") || in_use_of_std(before));
             if matches!(word, "async" | "await" | "tokio") || reaches_out {
                 let text = format!("`{word}` in a pure crate: decide here, let an activity act");
-                problems.push(Problem::at(file, rust_text::line_of(&masked, at), text));
+                problems.push(Problem::at(file, rust_text::line_of(masked, at), text));
             }
         }
     }
     problems
+}
+
+/// Tests of a pure crate may read the documents they compare with, and stand apart: at the end of a file, or in `tests`.
+fn is_pure(path: &str) -> bool {
+    let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
+    !is_test && PURE.iter().any(|prefix| path.starts_with(prefix))
 }
 
 /// Whether the text ends inside of a `use std::{...` list.
@@ -48,6 +54,8 @@ mod tests {
             [format!("{path}:2"), format!("{path}:3"), format!("{path}:3"), format!("{path}:4")]
         );
         assert!(lines("crates/harness-store/src/a.rs", text).is_empty());
+        assert!(lines("crates/harness-agent/src/a/tests/b.rs", text).is_empty());
+        assert!(lines(path, "//! A.\n#[cfg(test)]\nmod tests { async fn a() {} }\n").is_empty());
         assert!(
             lines(path, "//! A.\nuse std::{fmt, time::Duration};\nfn process() { self.env() }\n").is_empty()
         );
