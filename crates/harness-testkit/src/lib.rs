@@ -1,1 +1,5 @@
 //! harness-testkit.
+
+mod memory_store;
+
+pub use memory_store::{Fault, FaultStore, MemoryStore};

@@ -1,0 +1,239 @@
+//! The actor of a workflow: takes what is queued, decides, commits, performs, and ends when nothing is left.
+
+mod decide;
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use harness_model::WorkflowId;
+use harness_ports::{ActivityTask, EngineError, OnCrash, StoreError, WriteBatch};
+
+use crate::{
+    activity_runner,
+    batch::{Batch, Receipt},
+    context::{EngineContext, answer},
+    hosted::Hosted,
+    input::Input,
+    instance::Instance,
+    outbox,
+    registry::AsideReason,
+};
+
+/// Failed commits and reads in a row after which callers get the error. Inputs that nobody waits for are kept and tried
+/// again, more and more slowly, until the store works or the engine stops.
+const TRIES_MAX: u32 = 4;
+const RETRY_FIRST: Duration = Duration::from_millis(10);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Drives a workflow until nothing is queued for it.
+pub(crate) async fn run(context: Arc<EngineContext>, workflow_id: WorkflowId, hosted: Hosted) {
+    Actor { context, workflow_id, hosted, inputs: VecDeque::new(), failures: 0 }.drive().await;
+}
+
+struct Actor {
+    context: Arc<EngineContext>,
+    workflow_id: WorkflowId,
+    hosted: Hosted,
+    /// Taken from the inbox and not settled yet, oldest first.
+    inputs: VecDeque<Input>,
+    /// Failures of the store in a row.
+    failures: u32,
+}
+
+/// Why a turn did not succeed.
+enum TurnError {
+    /// The store failed; nothing of the turn happened.
+    Store(StoreError),
+    /// The workflow cannot go on.
+    Aside(AsideReason),
+}
+
+impl From<StoreError> for TurnError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Corrupt { what } => {
+                Self::Aside(AsideReason::Unfit(format!("stored data cannot be read: {what}")))
+            }
+            other @ (StoreError::Conflict { .. }
+            | StoreError::Unavailable { .. }
+            | StoreError::Locked { .. }) => Self::Store(other),
+        }
+    }
+}
+
+impl Actor {
+    async fn drive(mut self) {
+        let limit = self.context.options.batch_inputs_max.max(1);
+        loop {
+            let room = limit.saturating_sub(self.inputs.len());
+            self.context.registry.take(&self.workflow_id, room, &mut self.inputs);
+            if self.inputs.is_empty() {
+                match self.context.registry.park(&self.workflow_id, self.hosted) {
+                    Some(hosted) => self.hosted = hosted,
+                    None => return,
+                }
+                continue;
+            }
+            match self.turn().await {
+                Ok(()) => self.failures = 0,
+                Err(TurnError::Aside(reason)) => return self.set_aside(reason),
+                Err(TurnError::Store(error)) => {
+                    if let Some(reason) = self.store_failed(&error) {
+                        return self.set_aside(reason);
+                    }
+                    let wait = RETRY_FIRST.saturating_mul(1 << (2 * self.failures.min(8))).min(RETRY_MAX);
+                    let pause = tokio::time::sleep(wait);
+                    if self.context.halt.run_until_cancelled(pause).await.is_none() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Settles some of the inputs, in order.
+    async fn turn(&mut self) -> Result<(), TurnError> {
+        let mut instance = match self.hosted.instance.take() {
+            Some(instance) => instance,
+            None => self.load().await?,
+        };
+        let mut batch = Batch::new(self.context.clock.now());
+        decide::decide(&self.context, &mut instance, &self.inputs, &mut batch).await?;
+        if batch.unfit.is_none() {
+            let tail_max = self.context.options.snapshot_tail_max;
+            instance
+                .snapshot_if_due(tail_max, &mut batch)
+                .map_err(AsideReason::Unfit)
+                .map_err(TurnError::Aside)?;
+        }
+        if !batch.writes.is_empty() {
+            let writes = std::mem::take(&mut batch.writes);
+            let committed = self.context.store.commit(WriteBatch::new(batch.at, writes)).await?;
+            instance.committed(&committed);
+        }
+        self.hosted.instance = Some(instance);
+        let unfit = batch.unfit.take();
+        self.perform(batch);
+        unfit.map_or(Ok(()), |reason| Err(TurnError::Aside(AsideReason::Unfit(reason))))
+    }
+
+    /// Reads the workflow and brings back the activities that no process runs any more.
+    async fn load(&mut self) -> Result<Box<Instance>, TurnError> {
+        let stored = self.context.store.workflow(&self.workflow_id).await?;
+        let (instance, activities) =
+            Instance::load(&self.workflow_id, stored, &self.context.definitions).map_err(TurnError::Aside)?;
+        let mut lost = Vec::new();
+        for task in activities {
+            if self.hosted.running.contains_key(&task.activity_id) {
+                continue;
+            }
+            match task.options.on_crash {
+                OnCrash::Rerun => self.start(task),
+                OnCrash::ReportUnknown => {
+                    let outcome = Err(activity_runner::outcome_unknown(&task));
+                    lost.push(Input::ActivityEnded { activity_id: task.activity_id, outcome });
+                }
+            }
+        }
+        // What happened before the restart comes before what was asked after it.
+        for input in lost.into_iter().rev() {
+            self.inputs.push_front(input);
+        }
+        Ok(Box::new(instance))
+    }
+
+    fn start(&mut self, task: ActivityTask) {
+        let activity_id = task.activity_id.clone();
+        let cancel = if outbox::is_outbound(&task) {
+            outbox::send(&self.context, &self.workflow_id, task)
+        } else {
+            activity_runner::start(&self.context, &self.workflow_id, task)
+        };
+        self.hosted.running.insert(activity_id, cancel);
+    }
+
+    /// Does what a durable batch asks for.
+    fn perform(&mut self, batch: Batch) {
+        for activity_id in batch.cancel {
+            if let Some(cancel) = self.hosted.running.remove(&activity_id) {
+                cancel.cancel();
+            }
+        }
+        for task in batch.start {
+            self.start(task);
+        }
+        if let Some(due_at) = batch.first_due {
+            self.context.alarm.expect(due_at);
+        }
+        for receipt in batch.receipts {
+            let Some(input) = self.inputs.pop_front() else { return };
+            self.settle(input, receipt);
+        }
+    }
+
+    fn settle(&mut self, input: Input, receipt: Receipt) {
+        match (input, receipt) {
+            (Input::Deliver(pending), Receipt::Delivered(delivered)) => answer(pending.reply, Ok(delivered)),
+            (Input::Deliver(pending), Receipt::Failed(error)) => answer(pending.reply, Err(error)),
+            // Without a receipt the caller sees the channel close.
+            (Input::Deliver(_), Receipt::Silent | Receipt::Timers { .. }) => {}
+            (Input::ActivityEnded { activity_id, .. } | Input::SignalArrived(activity_id), _) => {
+                self.hosted.running.remove(&activity_id);
+            }
+            (Input::TimersDue(done), receipt) => {
+                let _nobody_waits = done.send(matches!(receipt, Receipt::Timers { changed: true }));
+            }
+            (Input::Recover(done), _) => {
+                let _nobody_waits = done.send(());
+            }
+        }
+    }
+
+    /// Prepares another try: the state in memory is ahead of the store and has gone. Gives the reason when there is no
+    /// point in another one.
+    fn store_failed(&mut self, error: &StoreError) -> Option<AsideReason> {
+        self.failures = self.failures.saturating_add(1);
+        tracing::warn!(workflow_id = %self.workflow_id, %error, failures = self.failures, "workflow waits for the store");
+        if self.failures < TRIES_MAX {
+            return None;
+        }
+        for input in std::mem::take(&mut self.inputs) {
+            match input {
+                Input::Deliver(pending) => answer(pending.reply, Err(EngineError::Store(again(error)))),
+                // Whoever asked sees the channel close, and asks again.
+                Input::TimersDue(_) | Input::Recover(_) => {}
+                kept @ (Input::ActivityEnded { .. } | Input::SignalArrived(_)) => self.inputs.push_back(kept),
+            }
+        }
+        match error {
+            StoreError::Conflict { what } => {
+                Some(AsideReason::Unfit(format!("its journal is written by somebody else: {what}")))
+            }
+            StoreError::Unavailable { .. } | StoreError::Locked { .. } | StoreError::Corrupt { .. } => None,
+        }
+    }
+
+    /// Gives the workflow up for the life of this process. What is announced stays announced, for a build that can.
+    fn set_aside(mut self, reason: AsideReason) {
+        tracing::error!(workflow_id = %self.workflow_id, ?reason, "workflow is set aside");
+        for cancel in self.hosted.running.values() {
+            cancel.cancel();
+        }
+        let queued = self.context.registry.set_aside(&self.workflow_id, reason.clone());
+        self.inputs.extend(queued.into_iter().flatten());
+        for input in self.inputs {
+            if let Input::Deliver(pending) = input {
+                answer(pending.reply, Err(reason.error(&self.workflow_id)));
+            }
+        }
+    }
+}
+
+/// The same error once more, for another caller. The cause has been logged with the first one.
+fn again(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Conflict { what } => StoreError::Conflict { what: what.clone() },
+        StoreError::Unavailable { what, .. } => StoreError::Unavailable { what: what.clone(), source: None },
+        StoreError::Locked { path } => StoreError::Locked { path: path.clone() },
+        StoreError::Corrupt { what } => StoreError::Corrupt { what: what.clone() },
+    }
+}
