@@ -73,6 +73,22 @@ impl Redactor {
         mask_shapes(&out)
     }
 
+    /// How much of a growing text is settled: the redaction of those first bytes no longer depends on what follows.
+    /// Unit: bytes, on a character border. What comes after may be the beginning of a secret.
+    pub fn settled(&self, text: &str) -> usize {
+        let mut end = text.len();
+        loop {
+            // A cut may fall into a shape that is finished only with what was cut off, so the rest is looked at again.
+            let rest = &text[..end];
+            let open_value = self.values.iter().filter_map(|secret| open_value(rest, &secret.0)).min();
+            let settled = open_value.unwrap_or(end).min(open_shape(rest));
+            if settled == end {
+                return end;
+            }
+            end = settled;
+        }
+    }
+
     /// Masks every string of a JSON value in place; keys stay.
     pub fn value(&self, value: &mut Value) {
         match value {
@@ -150,6 +166,38 @@ fn keyword_value(text: &str, rest: &str, at: usize, keyword: &str) -> Option<(us
         .then_some((start, start + len))
 }
 
+/// Where an unfinished occurrence of `value` begins at the end of the text.
+fn open_value(text: &str, value: &str) -> Option<usize> {
+    let earliest = text.len().saturating_sub(value.len().saturating_sub(1));
+    (earliest..text.len()).find(|at| text.is_char_boundary(*at) && value.starts_with(&text[*at..]))
+}
+
+/// Bytes before the end in which an unfinished shape is looked for; a keyword is never further from its value.
+const OPEN_SHAPE_BYTES: usize = 512;
+/// What is put after an unfinished text to see what it would become.
+const PROBE: &str = "00000000";
+
+/// Where an unfinished secret of a usual shape begins; the length of the text when there is none.
+fn open_shape(text: &str) -> usize {
+    let mut from = text.len().saturating_sub(OPEN_SHAPE_BYTES);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let window = &text[from..];
+    let lower = window.to_ascii_lowercase();
+    let (longer, longer_lower) = (format!("{window}{PROBE}"), format!("{lower}{PROBE}"));
+    let open_at = |(at, _): (usize, char)| {
+        let begun = PREFIXES.iter().any(|prefix| prefix.starts_with(&lower[at..]));
+        if begun && !preceded_by_word(window, at) {
+            return Some(at);
+        }
+        let (start, end) = shape_at(&longer, &longer_lower, at)?;
+        let unfinished = start < window.len() && end > window.len();
+        (unfinished && shape_at(window, &lower, at).is_none()).then_some(start)
+    };
+    window.char_indices().filter_map(open_at).min().map_or(text.len(), |at| from + at)
+}
+
 fn token_end(text: &str, start: usize) -> usize {
     let token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~' | '+' | '/' | '=');
     text[start..].find(|c| !token(c)).map_or(text.len(), |len| start + len)
@@ -183,6 +231,41 @@ mod tests {
             ["abc", "task-list-of-things", "the token was short: abc", "risk-averse-people", "ü sk-ab"]
         {
             assert_eq!(redact(text), text);
+        }
+    }
+
+    #[test]
+    fn what_may_become_a_secret_is_not_settled() {
+        let redactor = Redactor::new([Secret::new("hunter22")]);
+        for (text, settled) in [
+            ("it is hunt", "it is "),
+            ("it is hunter22", "it is hunter22"),
+            ("an ordinary sentence.", "an ordinary sentence."),
+            ("the key s", "the key "),
+            ("the key sk-abc", "the key "),
+            ("the key sk-abc ", "the key sk-abc "),
+            ("risk-abc", "risk-abc"),
+            ("Bearer abc", "Bearer "),
+            ("password: \"ab", "password: \""),
+            ("password: ", "password: "),
+            ("password: abcdefgk", "password: abcdefgk"),
+            ("authorization: bea", "authorization: "),
+            ("ü hunter2", "ü "),
+        ] {
+            assert_eq!(&text[..redactor.settled(text)], settled, "{text}");
+        }
+    }
+
+    #[test]
+    fn settled_beginnings_are_redacted_as_in_the_whole() {
+        let redactor = Redactor::new([Secret::new("hunter22")]);
+        let whole =
+            "say hunter22, token=abcdefghij; Bearer abcdefgh12 and sk-abcdefghijkl, ok? password: no. huntер";
+        let redacted = redactor.text(whole);
+        for (end, _) in whole.char_indices() {
+            let settled = redactor.settled(&whole[..end]);
+            let beginning = redactor.text(&whole[..settled]);
+            assert!(redacted.starts_with(&beginning), "{beginning:?} of {redacted:?}");
         }
     }
 
