@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: every benchmark of the workspace, one after the other.
+//! `cargo xtask bench`: every benchmark, one after the other, and then the product against its own numbers.
 
 use super::Command;
 use crate::{
@@ -11,23 +11,32 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "bench",
     arguments: "[filter]",
-    about: "run the benchmarks, or those whose bench target holds the filter",
+    about: "run the benchmarks, or those whose crate or bench target holds the filter",
     run,
 };
 
+/// The crate whose binary measures the whole product with `bench`.
+const PRODUCT: &str = "tiny-harness";
+
 fn run(session: &Session, arguments: &[String]) -> Outcome {
     let filter = arguments.first().map_or("", String::as_str);
-    let benches: Vec<(String, String)> = Metadata::load(session)?
+    let metadata = Metadata::load(session)?;
+    let targets = metadata
         .members()
-        .flat_map(|package| package.benches.iter().map(|bench| (package.name.clone(), bench.clone())))
-        .filter(|(_, bench)| bench.contains(filter))
-        .collect();
-    if benches.is_empty() {
-        return Err(Failure::new(format!("no bench target holds {filter:?}")));
+        .flat_map(|package| package.benches.iter().map(|bench| (package.name.as_str(), bench.as_str())));
+    let wanted: Vec<(&str, &str)> =
+        targets.filter(|(package, bench)| package.contains(filter) || bench.contains(filter)).collect();
+    let product_is_wanted = PRODUCT.contains(filter);
+    if wanted.is_empty() && !product_is_wanted {
+        return Err(Failure::new(format!("no crate and no bench target holds {filter:?}")));
     }
-    for (package, bench) in &benches {
+    for (package, bench) in wanted {
         steps::say(&format!("==> {package}: {bench}"));
         process::run(session, CARGO, &["bench", "--package", package, "--bench", bench])?;
+    }
+    if product_is_wanted {
+        steps::say(&format!("==> {PRODUCT} bench"));
+        process::run(session, CARGO, &["run", "--release", "--package", PRODUCT, "--", "bench"])?;
     }
     Ok(())
 }

@@ -1,6 +1,9 @@
-//! Links between the files of the repository lead somewhere.
+//! Links and paths in documents lead somewhere.
 
 use super::{Problem, SourceFile, Tree};
+
+/// Directories by which a path in backticks is known as one.
+const ROOTS: &[&str] = &["crates/", "docs/", "tools/", "xtask/"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     tree.with_extension("md").flat_map(|file| check_file(tree, file)).collect()
@@ -15,8 +18,19 @@ fn check_file(tree: &Tree, file: &SourceFile) -> Vec<Problem> {
                 problems.push(Problem::at(file, index + 1, format!("the link to {target:?} leads nowhere")));
             }
         }
+        for path in line.split('`').skip(1).step_by(2).filter(|quoted| is_path(quoted)) {
+            if !exists(tree, path.trim_end_matches('/')) {
+                problems.push(Problem::at(file, index + 1, format!("there is no {path}")));
+            }
+        }
     }
     problems
+}
+
+/// Whether a text in backticks is a path from the root, not a pattern of one.
+fn is_path(quoted: &str) -> bool {
+    let is_plain = !quoted.contains(['<', '*', ' ', '{']);
+    is_plain && ROOTS.iter().any(|root| quoted.starts_with(root))
 }
 
 /// The path that a link means, from the root.
@@ -47,7 +61,9 @@ mod tests {
     #[test]
     fn dead_links_are_found() {
         let page = "[a](../README.md#top) [b](adr/) [c](https://example.org/x) [d](#here)\n[e](gone.md)\n";
+        let page = &format!("{page}`docs/adr/`, `docs/<code>.md`, `docs/gone/`\n");
         let tree = Tree::fixture(&[("README.md", "x"), ("docs/a.md", page), ("docs/adr/0001-x.md", "x")]);
-        assert_eq!(check(&tree), [Problem::new("docs/a.md:2", "the link to \"gone.md\" leads nowhere")]);
+        let link = Problem::new("docs/a.md:2", "the link to \"gone.md\" leads nowhere");
+        assert_eq!(check(&tree), [link, Problem::new("docs/a.md:3", "there is no docs/gone/")]);
     }
 }

@@ -35,6 +35,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("chrono", &["harness-a2a", "tiny-harness"]),
     ("clap", &["tiny-harness"]),
     ("http-body-util", &["harness-a2a"]),
+    ("httpdate", &["harness-providers"]),
     ("hyper", &["harness-a2a"]),
     ("hyper-util", &["harness-a2a"]),
     ("jsonschema", &["harness-activities", "harness-mcp", "harness-plugins"]),
@@ -42,7 +43,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rmcp", &["harness-mcp"]),
     ("rusqlite", &["harness-store"]),
     ("rustix", &["harness-mcp", "harness-testkit", "tiny-harness"]),
-    ("rustls", &["harness-mcp", "tiny-harness"]),
+    // The binary chooses the provider of cryptography; adapters name it where they build a client.
+    ("rustls", &["harness-a2a", "harness-mcp", "harness-providers", "tiny-harness"]),
     ("serde_yaml_ng", &["harness-plugins", "harness-providers"]),
     ("toml", &["harness-providers", "tiny-harness", "xtask"]),
     ("tower", &["harness-a2a"]),
