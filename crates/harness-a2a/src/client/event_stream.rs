@@ -1,0 +1,103 @@
+//! A stream of a task's events, as the client sees it.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use a2a::StreamResponse;
+use futures::{
+    Stream, StreamExt,
+    stream::{self, BoxStream},
+};
+use reqwest::Response;
+use serde_json::Value;
+
+use super::{
+    ClientError, ClientLimits, http,
+    sse_decoder::{EventTooLarge, SseDecoder, SseEvent},
+};
+
+/// One event of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamItem {
+    /// Its position in the task's log, when the agent gives one: where a new stream resumes.
+    pub seq: Option<u64>,
+    /// The event.
+    pub event: StreamResponse,
+}
+
+/// Events of one stream. It ends when the agent ends it, or after an error. Dropping it closes the connection.
+pub struct EventStream {
+    items: BoxStream<'static, Result<StreamItem, ClientError>>,
+}
+
+impl std::fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventStream").finish_non_exhaustive()
+    }
+}
+
+struct Reader {
+    response: Response,
+    decoder: SseDecoder,
+    id: Value,
+    idle: Duration,
+    event_bytes_max: usize,
+    done: bool,
+}
+
+impl EventStream {
+    pub(super) fn new(response: Response, id: Value, limits: &ClientLimits) -> Self {
+        let reader = Reader {
+            response,
+            decoder: SseDecoder::new(limits.event_bytes_max),
+            id,
+            idle: limits.idle,
+            event_bytes_max: limits.event_bytes_max,
+            done: false,
+        };
+        let items = stream::unfold(reader, |mut reader| async move {
+            if reader.done {
+                return None;
+            }
+            let item = reader.next().await.transpose()?;
+            reader.done = item.is_err();
+            Some((item, reader))
+        });
+        Self { items: items.boxed() }
+    }
+}
+
+impl Stream for EventStream {
+    type Item = Result<StreamItem, ClientError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.items.poll_next_unpin(cx)
+    }
+}
+
+impl Reader {
+    async fn next(&mut self) -> Result<Option<StreamItem>, ClientError> {
+        loop {
+            if let Some(event) = self.decoder.next_event() {
+                return self.item(&event).map(Some);
+            }
+            let chunk = tokio::time::timeout(self.idle, self.response.chunk());
+            let chunk = chunk.await.map_err(|_| ClientError::TimedOut { time: self.idle })?;
+            let Some(chunk) = chunk.map_err(ClientError::unreachable)? else { return Ok(None) };
+            self.decoder
+                .push(&chunk)
+                .map_err(|EventTooLarge| ClientError::TooLarge { max: self.event_bytes_max })?;
+        }
+    }
+
+    fn item(&self, event: &SseEvent) -> Result<StreamItem, ClientError> {
+        let result = http::result(event.data.as_bytes(), &self.id)?;
+        Ok(StreamItem {
+            seq: event.id.as_ref().and_then(|id| id.parse().ok()),
+            event: serde_json::from_value(result).map_err(ClientError::invalid_response)?,
+        })
+    }
+}

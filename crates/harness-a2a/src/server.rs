@@ -1,0 +1,83 @@
+//! The HTTP server: limits outermost, then the card, JSON-RPC at `/`, own routes, and HTTP+JSON for everything else.
+
+mod body;
+mod call;
+mod connection;
+mod dispatch;
+mod limits;
+mod rate_limit;
+mod rest;
+mod rpc;
+mod sse;
+
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+pub use connection::serve;
+
+use crate::A2aService;
+
+/// How long clients may keep the card before they ask again. Unit: seconds.
+const CARD_MAX_AGE: &str = "public, max-age=300";
+
+/// Every route of the server. `extra` are own routes (a user interface, a monitor); they come before those of the
+/// HTTP+JSON binding, whose root-level path parameters would otherwise take them.
+pub fn router(service: A2aService, extra: Router) -> Router {
+    let limits = limits::Limits::of(&service);
+    let cors = cors(&service.inner.config.cors_origins);
+    let routes = Router::new()
+        .route("/", post(rpc::handle))
+        .route("/.well-known/agent-card.json", get(card))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .fallback(rest::handle)
+        .with_state(service)
+        .merge(extra);
+    let routes = match cors {
+        Some(layer) => routes.layer(layer),
+        None => routes,
+    };
+    routes.layer(middleware::from_fn_with_state(limits, limits::enforce))
+}
+
+async fn card(State(service): State<A2aService>, headers: HeaderMap) -> Response {
+    let card = &service.inner.card;
+    let shared = [
+        (header::ETAG, card.etag.clone()),
+        (header::CACHE_CONTROL, CARD_MAX_AGE.to_owned()),
+        (header::CONTENT_TYPE, "application/json".to_owned()),
+    ];
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut tags = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
+    if tags.any(|tag| tag == card.etag || tag == "*") {
+        return (StatusCode::NOT_MODIFIED, shared).into_response();
+    }
+    (shared, card.body.clone()).into_response()
+}
+
+/// Cross-origin rules; `None` when no origin is configured, so that browsers refuse all of them.
+fn cors(origins: &[String]) -> Option<CorsLayer> {
+    let origin = if origins.iter().any(|origin| origin == "*") {
+        AllowOrigin::any()
+    } else {
+        let listed: Vec<HeaderValue> =
+            origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+        if listed.is_empty() {
+            return None;
+        }
+        AllowOrigin::list(listed)
+    };
+    let header_names = ["a2a-version", "a2a-extensions", "content-type", "x-participant-id", "last-event-id"];
+    Some(
+        CorsLayer::new()
+            .allow_origin(origin)
+            .allow_methods([Method::GET, Method::POST, Method::DELETE])
+            .allow_headers(header_names.map(HeaderName::from_static)),
+    )
+}

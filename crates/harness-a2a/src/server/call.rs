@@ -1,0 +1,95 @@
+//! What every operation checks before its own parameters: version, extensions, identity, and where a stream resumes.
+
+use axum::extract::Query;
+use harness_model::truncate_chars;
+use http::{Extensions, HeaderMap, Uri, header};
+
+use super::connection::Connection;
+use crate::{A2aError, ErrorKind, access, card::EXTENSIONS, service::Call};
+
+/// The version of the protocol that is spoken here.
+const VERSION: (&str, &str) = ("1", "0");
+/// What a request without a version is taken for. Source: A2A 1.0 section 3.6.2.
+const VERSION_WHEN_ABSENT: &str = "0.3";
+/// Characters of a client's value that are repeated in an error.
+const REPEATED_CHARS_MAX: usize = 200;
+
+/// Query parameters in their order.
+pub(super) type QueryPairs = Vec<(String, String)>;
+
+/// Reads the query of a request.
+pub(super) fn query(uri: &Uri) -> Result<QueryPairs, A2aError> {
+    Query::<QueryPairs>::try_from_uri(uri)
+        .map(|Query(pairs)| pairs)
+        .map_err(|_| A2aError::invalid_params("the query of the URL cannot be read"))
+}
+
+/// The value of a query parameter, if it is there.
+pub(super) fn value_of<'a>(pairs: &'a QueryPairs, name: &str) -> Option<&'a str> {
+    pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+/// Checks version and extensions, and reads who asks.
+pub(super) fn call(
+    headers: &HeaderMap,
+    pairs: &QueryPairs,
+    extensions: &Extensions,
+) -> Result<Call, A2aError> {
+    check_version(headers, pairs)?;
+    check_extensions(headers)?;
+    let stop = extensions.get::<Connection>().map(|connection| connection.stop.clone());
+    Ok(Call {
+        participant: access::asserted_by_header(headers)?,
+        after: resume_position(headers, pairs)?,
+        stop: stop.unwrap_or_default(),
+    })
+}
+
+fn check_version(headers: &HeaderMap, pairs: &QueryPairs) -> Result<(), A2aError> {
+    let header = headers.get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
+    let asked = header.or(value_of(pairs, "A2A-Version")).map(str::trim).filter(|text| !text.is_empty());
+    let version = asked.unwrap_or(VERSION_WHEN_ABSENT);
+    let mut numbers = version.split('.');
+    if (numbers.next(), numbers.next()) == (Some(VERSION.0), Some(VERSION.1)) {
+        return Ok(());
+    }
+    let message = format!(
+        "A2A version {} is not supported; send A2A-Version: 1.0",
+        truncate_chars(version, REPEATED_CHARS_MAX)
+    );
+    Err(A2aError::new(ErrorKind::VersionNotSupported, message))
+}
+
+fn check_extensions(headers: &HeaderMap) -> Result<(), A2aError> {
+    let mut unknown = Vec::new();
+    for value in headers.get_all("a2a-extensions") {
+        let uris = value.to_str().unwrap_or("?").split(',').map(str::trim);
+        unknown.extend(uris.filter(|uri| !uri.is_empty() && !EXTENSIONS.contains(uri)));
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let list = truncate_chars(&unknown.join(", "), REPEATED_CHARS_MAX);
+    Err(A2aError::unsupported(format!("unsupported A2A extension(s): {list}")))
+}
+
+/// The last event a client has seen: the header of the event-stream standard, or `?after=`.
+fn resume_position(headers: &HeaderMap, pairs: &QueryPairs) -> Result<Option<u64>, A2aError> {
+    let header = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
+    let Some(text) = header.or(value_of(pairs, "after")).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let position = text.parse().map_err(|_| A2aError::invalid_params("Last-Event-ID must be a number"))?;
+    Ok(Some(position))
+}
+
+/// Requests with a body say that it is JSON. A browser then asks the server before it sends one across origins.
+pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), A2aError> {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "application/json" || essence == "application/a2a+json" {
+        return Ok(());
+    }
+    let message = "requests must have Content-Type: application/json or application/a2a+json";
+    Err(A2aError::new(ErrorKind::ContentTypeNotSupported, message))
+}

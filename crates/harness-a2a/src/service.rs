@@ -1,0 +1,71 @@
+//! The operations of the protocol over the engine and the store.
+
+mod feed;
+mod inbound;
+mod new_task;
+mod page_token;
+mod read;
+mod send;
+
+use std::sync::Arc;
+
+use futures::stream::BoxStream;
+use harness_model::{ParticipantId, Redactor};
+use harness_ports::{Clock, Engine, IdSource, Store};
+use tokio_util::sync::CancellationToken;
+
+use crate::{A2aConfig, A2aError, card::ServedCard, render::Renderer};
+
+/// Events of a stream, each with its position in the task's log.
+pub(crate) type Events = BoxStream<'static, Result<(u64, a2a::StreamResponse), A2aError>>;
+
+/// What the transport knows about a call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Call {
+    /// The participant that the header asserts.
+    pub(crate) participant: Option<ParticipantId>,
+    /// Where a stream resumes: entries after this one.
+    pub(crate) after: Option<u64>,
+    /// Cancelled when the server stops.
+    pub(crate) stop: CancellationToken,
+}
+
+/// The A2A server's operations. Clones share everything.
+#[derive(Clone)]
+pub struct A2aService {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) config: A2aConfig,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) redactor: Arc<Redactor>,
+    pub(crate) renderer: Renderer,
+    pub(crate) card: ServedCard,
+}
+
+impl A2aService {
+    /// A service with this configuration over these ports.
+    pub fn new(
+        config: A2aConfig,
+        engine: Arc<dyn Engine>,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+        redactor: Arc<Redactor>,
+    ) -> Self {
+        let renderer = Renderer::new(Arc::clone(&store), config.agent_id.clone());
+        let card = ServedCard::of(&config);
+        let inner = Inner { config, engine, store, clock, ids, redactor, renderer, card };
+        Self { inner: Arc::new(inner) }
+    }
+}
+
+impl std::fmt::Debug for A2aService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("A2aService").field("base_url", &self.inner.config.base_url).finish_non_exhaustive()
+    }
+}
