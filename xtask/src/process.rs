@@ -49,8 +49,8 @@ pub(crate) fn capture(session: &Session, program: &str, arguments: &[&str]) -> R
         .map_err(|_| Failure::new(format!("`{shown}` printed something else than text")))
 }
 
-/// Whether a program is there and starts.
-pub(crate) fn is_available(session: &Session, program: &str, arguments: &[&str]) -> bool {
+/// Whether a program is there and ends well. Nothing of it is shown.
+pub(crate) fn succeeds(session: &Session, program: &str, arguments: &[&str]) -> bool {
     command(session, program)
         .args(arguments)
         .stdin(Stdio::null())

@@ -22,14 +22,14 @@ fn run(session: &Session, arguments: &[String]) -> Outcome {
 pub(super) fn all(session: &Session, steps: &mut Steps) -> Outcome {
     steps.step("fmt", || process::run(session, CARGO, &["fmt", "--all", "--check"]))?;
     steps.step("tidy", || super::tidy::tidy(session))?;
-    if process::is_available(session, CARGO, &["deny", "--version"]) {
+    if process::succeeds(session, CARGO, &["deny", "--version"]) {
         steps.step("deny", || process::run(session, CARGO, &["deny", "--workspace", "check"]))?;
     } else {
         steps::say(
             "    cargo-deny is not installed: licences and owners are checked by tidy, advisories are not",
         );
     }
-    if process::is_available(session, "typos", &["--version"]) {
+    if process::succeeds(session, "typos", &["--version"]) {
         steps.step("typos", || process::run(session, "typos", &[] as &[&str]))?;
     }
     // Warnings become errors by argument: a RUSTFLAGS of its own would make this step and the tests rebuild each

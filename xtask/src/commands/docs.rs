@@ -49,19 +49,22 @@ pub(super) fn run_blocks(session: &Session) -> Outcome {
     process::run(session, CARGO, &["build", "--package", "tiny-harness"])?;
     let target = Metadata::load(session)?.target_directory;
     for block in &blocks {
-        steps::say(&format!("    {}:{}", block.path, block.line));
-        let script = format!("set -euo pipefail\nexport PATH=\"$TINY_HARNESS_BIN:$PATH\"\n{}", block.text);
-        let mut bash = process::command(session, "bash");
-        bash.args(["-c", &script]).env("TINY_HARNESS_BIN", format!("{target}/debug")).stdin(Stdio::null());
-        let status = run_bounded(session, &mut bash, BLOCK_LIMIT)?;
-        if !status.success() {
-            return Err(Failure::new(format!(
-                "the block at {}:{} ended with {status}",
-                block.path, block.line
-            )));
-        }
+        run_block(session, block, &format!("{target}/debug"))?;
     }
     Ok(())
+}
+
+/// Runs one block as a strict script: the first command that fails ends it.
+fn run_block(session: &Session, block: &Block, binaries: &str) -> Outcome {
+    steps::say(&format!("    {}:{}", block.path, block.line));
+    let script = format!("set -euo pipefail\nexport PATH=\"$BUILT_BINARIES:$PATH\"\n{}", block.text);
+    let mut bash = process::command(session, "bash");
+    bash.args(["-c", &script]).env("BUILT_BINARIES", binaries).stdin(Stdio::null());
+    let status = run_bounded(session, &mut bash, BLOCK_LIMIT)?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("the block at {}:{} ended with {status}", block.path, block.line)))
 }
 
 fn check_block(block: &Block) -> Outcome {
@@ -81,8 +84,9 @@ fn run_bounded(session: &Session, process: &mut Process, limit: Duration) -> Res
         .spawn()
         .map_err(|error| Failure::new(format!("cannot run bash: {error}")))?;
     let ended = wait(&mut child, limit);
-    // `kill` fails when the group is empty already, which is what one hopes for.
-    process::is_available(session, "kill", &["-KILL", "--", &format!("-{}", child.id())]);
+    // Fails when the group is empty already, which is what one hopes for. bash brings its own `kill`; a small Debian
+    // has no other.
+    process::succeeds(session, "bash", &["-c", &format!("kill -KILL -- -{}", child.id())]);
     match ended {
         Ok(Some(status)) => Ok(status),
         Ok(None) => {
@@ -112,22 +116,30 @@ fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus
 mod tests {
     use super::*;
 
-    fn bash(script: &str, limit: Duration) -> Result<ExitStatus, Failure> {
-        let session = Session::from_environment();
-        let mut command = process::command(&session, "bash");
-        run_bounded(&session, command.args(["-c", script]), limit)
+    fn block(text: &str) -> Block {
+        Block { path: "README.md".to_owned(), line: 1, text: text.to_owned() }
     }
 
     #[test]
     fn a_block_that_runs_itself_is_refused() {
-        let block = |text: &str| Block { path: "README.md".to_owned(), line: 1, text: text.to_owned() };
         assert!(check_block(&block("cargo verify\n")).is_err());
         assert!(check_block(&block("cargo demo --auto\n")).is_ok());
     }
 
     #[test]
-    fn the_status_of_a_block_is_its_own_and_a_limit_ends_it() {
-        assert_eq!(bash("exit 7", Duration::from_secs(30)).unwrap().code(), Some(7));
-        assert!(bash("sleep 600 & wait", Duration::from_millis(300)).is_err());
+    fn a_block_finds_the_binaries_and_fails_with_its_first_command() {
+        let session = Session::from_environment();
+        let outcome = |text: &str| run_block(&session, &block(text), "/built");
+        assert!(outcome("test \"${PATH%%:*}\" = /built\ntest -f Cargo.toml\n").is_ok());
+        assert!(outcome("false\ntrue\n").is_err());
+        assert!(outcome("false | true\n").is_err());
+    }
+
+    #[test]
+    fn a_block_that_does_not_end_is_ended_with_everything_it_started() {
+        let session = Session::from_environment();
+        let mut bash = process::command(&session, "bash");
+        bash.args(["-c", "sleep 600 & wait"]);
+        assert!(run_bounded(&session, &mut bash, Duration::from_millis(300)).is_err());
     }
 }

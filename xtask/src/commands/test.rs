@@ -26,7 +26,7 @@ pub(super) fn all(session: &Session) -> Outcome {
 }
 
 fn test(session: &Session, what: &[&str]) -> Outcome {
-    if process::is_available(session, CARGO, &["nextest", "--version"]) {
+    if process::succeeds(session, CARGO, &["nextest", "--version"]) {
         let runner = ["nextest", "run", "--profile", session.profile, "--all-features"];
         process::run(session, CARGO, &[&runner, what].concat())
     } else {

@@ -39,6 +39,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("hyper", &["harness-a2a"]),
     ("hyper-util", &["harness-a2a"]),
     ("jsonschema", &["harness-activities", "harness-mcp", "harness-plugins"]),
+    ("percent-encoding", &["harness-a2a"]),
     ("reqwest", &["harness-a2a", "harness-mcp", "harness-providers", "harness-testkit", "tiny-harness"]),
     ("rmcp", &["harness-mcp"]),
     ("rusqlite", &["harness-store"]),
