@@ -1,1 +1,3 @@
 //! Conformance suites, one for each port that has several implementations.
+
+pub mod store;

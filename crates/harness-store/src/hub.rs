@@ -92,12 +92,6 @@ impl Hub {
             followed.feed.state.send_modify(|state| state.closed = true);
         }
     }
-
-    /// How many tasks are followed.
-    #[cfg(test)]
-    pub(crate) fn followed(&self) -> usize {
-        lock(&self.feeds).by_task.len()
-    }
 }
 
 impl Feed {
@@ -167,4 +161,58 @@ impl Drop for Subscription {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change leaves its data usable, so that a panic elsewhere is no reason to stop.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use harness_model::{TaskEvent, Timestamp};
+
+    use super::*;
+
+    fn entries(task: &str, seqs: std::ops::Range<u64>) -> Vec<(TaskId, Arc<LogEntry>)> {
+        let entry = |seq| LogEntry { seq, at: Timestamp::from_millis(0), event: TaskEvent::TaskCreated };
+        seqs.map(|seq| (task.into(), Arc::new(entry(seq)))).collect()
+    }
+
+    #[test]
+    fn a_feed_lives_from_its_first_to_its_last_follower() {
+        let hub = Arc::new(Hub::default());
+        hub.publish(&entries("t", 0..5));
+        let mut first = hub.subscribe(&"t".into());
+        assert_eq!((first.state().end, first.entries(0, 9).len()), (0, 0), "nobody followed before");
+        hub.publish(&entries("t", 5..7));
+        let second = hub.subscribe(&"t".into());
+        assert_eq!((first.state().end, second.entries(5, 9).len()), (7, 2));
+        assert!(second.entries(4, 9).is_empty(), "what came before is in the log only");
+        drop(first);
+        assert_eq!(lock(&hub.feeds).by_task.len(), 1);
+        drop(second);
+        assert_eq!(lock(&hub.feeds).by_task.len(), 0);
+    }
+
+    #[test]
+    fn memory_is_bounded_however_much_is_published() {
+        let hub = Arc::new(Hub::default());
+        let mut slow = hub.subscribe(&"t".into());
+        for n in 0..100 {
+            hub.publish(&entries("t", n * 10..n * 10 + 10));
+        }
+        assert_eq!(lock(&slow.feed.ring).len(), RING_CAPACITY);
+        let oldest = 1_000 - RING_CAPACITY as u64;
+        assert!(slow.entries(oldest - 1, 9).is_empty(), "a follower that lags reads the log");
+        assert_eq!(slow.entries(oldest, 3)[2].seq, oldest + 2);
+        assert_eq!((slow.state().end, slow.entries(1_000, 9).len()), (1_000, 0));
+    }
+
+    #[test]
+    fn what_a_reader_saw_in_the_log_may_be_ahead_of_what_was_published() {
+        let hub = Arc::new(Hub::default());
+        let mut follower = hub.subscribe(&"t".into());
+        follower.log_ends_at(3);
+        assert_eq!((follower.state().end, follower.entries(2, 9).len()), (3, 0), "the log has it");
+        hub.publish(&entries("t", 1..3));
+        assert_eq!((follower.state().end, follower.entries(2, 9).len()), (3, 1));
+        follower.log_ends_at(2);
+        assert_eq!(follower.state().end, 3, "an old look changes nothing");
+    }
 }

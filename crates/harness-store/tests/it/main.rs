@@ -1,33 +1,9 @@
-//! The store's tests.
+//! The store's tests: the suite of the port, and what is SQLite's own.
 
-use std::sync::Arc;
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use futures::StreamExt;
-use harness_model::{TaskEvent, TaskId, Timestamp};
-use harness_ports::{Publish, Store, Write, WriteBatch};
-use harness_store::{SqliteStore, StoreOptions};
-
-#[tokio::test(flavor = "multi_thread")]
-async fn commits_and_reads() {
-    let directory = tempfile::tempdir().unwrap();
-    let store: Arc<SqliteStore> =
-        SqliteStore::open(StoreOptions::new(directory.path().join("store.db"))).unwrap();
-    let task_id = TaskId::from("t");
-    let mut follow = store.follow(&task_id, None);
-    let publish = Publish {
-        task_id: task_id.clone(),
-        key: "k".into(),
-        events: vec![TaskEvent::TaskCreated],
-        record: None,
-        history: vec![],
-    };
-    let committed = store
-        .commit(WriteBatch::new(Timestamp::from_millis(5), vec![Write::Publish(Box::new(publish))]))
-        .await
-        .unwrap();
-    assert_eq!(committed.entries.len(), 1);
-    assert_eq!(follow.next().await.unwrap().unwrap().seq, 0);
-    assert_eq!(store.log(&task_id, None, 10).await.unwrap().len(), 1);
-    store.close().await;
-    assert!(follow.next().await.unwrap().is_err());
-}
+mod commits;
+mod conformance;
+mod file;
+mod follow;
+mod home;
