@@ -1,0 +1,296 @@
+//! Tool calls from the pieces that servers send, which do not agree on how pieces belong together.
+
+use harness_model::{
+    CallId, RequestedCall,
+    limits::{CALL_ARGUMENTS_BYTES_MAX, CALLS_PER_TURN_MAX},
+};
+use serde_json::{Map, Value, value::RawValue};
+
+use super::wire::Fragment;
+use crate::tool_names::ToolNames;
+
+/// The model asked for more than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CallsError {
+    #[error("the answer holds more than {CALLS_PER_TURN_MAX} tool calls")]
+    TooMany,
+    #[error("the arguments of a tool call are larger than {CALL_ARGUMENTS_BYTES_MAX} bytes")]
+    ArgumentsTooLarge,
+}
+
+/// The calls of one answer as far as they are known.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    calls: Vec<PartialCall>,
+    /// The call that the last piece belonged to.
+    current: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct PartialCall {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    extra: Map<String, Value>,
+}
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Takes a whole call of an answer that was not streamed.
+    pub(super) fn push_whole(&mut self, fragment: Fragment) -> Result<(), CallsError> {
+        let at = self.open(None)?;
+        self.extend(at, fragment)
+    }
+
+    /// Takes a piece of a streamed call.
+    pub(super) fn absorb(&mut self, fragment: Fragment) -> Result<(), CallsError> {
+        let at = match self.owner_of(&fragment) {
+            Some(at) => at,
+            None => self.open(fragment.index.as_ref().and_then(Value::as_u64))?,
+        };
+        self.extend(at, fragment)
+    }
+
+    /// The finished calls with their registry names, and what else the provider said about each.
+    pub(super) fn finish(mut self, names: &ToolNames) -> (Vec<RequestedCall>, Vec<Map<String, Value>>) {
+        if self.calls.iter().all(|call| call.index.is_some()) {
+            self.calls.sort_by_key(|call| call.index);
+        }
+        let mut calls: Vec<RequestedCall> = Vec::with_capacity(self.calls.len());
+        let mut extras = Vec::with_capacity(self.calls.len());
+        for (position, call) in self.calls.into_iter().enumerate() {
+            let id = if call.id.is_empty() { format!("call_{position}") } else { call.id };
+            let known = |id: &str| calls.iter().any(|call| call.call_id.as_str() == id);
+            // Two calls with one id could not be told apart by their results.
+            let id = if known(&id) { format!("{id}_{position}") } else { id };
+            let arguments = if call.arguments.trim().is_empty() { "{}".to_owned() } else { call.arguments };
+            let name = names.registry(&call.name).to_owned();
+            calls.push(RequestedCall { call_id: CallId::new(id), name, arguments });
+            extras.push(call.extra);
+        }
+        (calls, extras)
+    }
+
+    /// The call that a piece continues; `None` when it begins a new one.
+    fn owner_of(&self, fragment: &Fragment) -> Option<usize> {
+        let id = fragment.id.as_deref().unwrap_or_default();
+        let name = fragment.function.as_ref().and_then(|f| f.name.as_deref()).unwrap_or_default();
+        let index = fragment.index.as_ref().and_then(Value::as_u64);
+        if !id.is_empty()
+            && let Some(at) = self.calls.iter().rposition(|call| {
+                call.id == id && (index.is_none() || call.index.is_none() || call.index == index)
+            })
+        {
+            return Some(at);
+        }
+        let at = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None => self.current,
+        }?;
+        let call = &self.calls[at];
+        let begins_another = if id.is_empty() {
+            // Without ids: another name, or more after arguments that are already whole.
+            !name.is_empty() && !call.name.is_empty() && (name != call.name || is_whole(&call.arguments))
+        } else {
+            // Some servers invent an id for each piece of one index; there only a piece that names its tool begins a
+            // call. A call that had no id yet gets this one.
+            !call.id.is_empty() && (index.is_none() || !name.is_empty())
+        };
+        (!begins_another).then_some(at)
+    }
+
+    fn open(&mut self, index: Option<u64>) -> Result<usize, CallsError> {
+        if self.calls.len() >= CALLS_PER_TURN_MAX {
+            return Err(CallsError::TooMany);
+        }
+        self.calls.push(PartialCall { index, ..PartialCall::default() });
+        Ok(self.calls.len() - 1)
+    }
+
+    fn extend(&mut self, at: usize, fragment: Fragment) -> Result<(), CallsError> {
+        self.current = Some(at);
+        let call = &mut self.calls[at];
+        if call.id.is_empty() {
+            call.id = fragment.id.unwrap_or_default();
+        }
+        merge(&mut call.extra, fragment.extra);
+        let Some(function) = fragment.function else { return Ok(()) };
+        if call.name.is_empty() {
+            call.name = function.name.unwrap_or_default();
+        }
+        if let Some(raw) = function.arguments {
+            add_arguments(&mut call.arguments, &raw);
+        }
+        if call.arguments.len() > CALL_ARGUMENTS_BYTES_MAX {
+            Err(CallsError::ArgumentsTooLarge)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Strings are pieces of the argument text; an object is the whole of it, digit for digit.
+fn add_arguments(arguments: &mut String, raw: &RawValue) {
+    match serde_json::from_str::<String>(raw.get()) {
+        Ok(piece) => arguments.push_str(&piece),
+        Err(_) => raw.get().clone_into(arguments),
+    }
+}
+
+fn is_whole(arguments: &str) -> bool {
+    arguments.trim_end().ends_with('}') && serde_json::from_str::<&RawValue>(arguments).is_ok()
+}
+
+/// Adds a piece of a provider's own fields: strings and lists grow, objects merge, everything else is replaced.
+pub(super) fn merge(into: &mut Map<String, Value>, piece: Map<String, Value>) {
+    for (key, value) in piece {
+        match (into.get_mut(&key), value) {
+            (_, Value::Null) => {}
+            (Some(Value::String(text)), Value::String(more)) => text.push_str(&more),
+            (Some(Value::Array(items)), Value::Array(more)) => items.extend(more),
+            (Some(Value::Object(fields)), Value::Object(more)) => merge(fields, more),
+            (_, value) => drop(into.insert(key, value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds pieces, one JSON object a line, and shows the calls as `id name arguments`.
+    fn assemble(pieces: &[&str]) -> Result<Vec<String>, CallsError> {
+        let mut calls = Calls::default();
+        for piece in pieces {
+            calls.absorb(serde_json::from_str(piece).unwrap())?;
+        }
+        let (calls, _) = calls.finish(&ToolNames::new(["a/b.c"]));
+        Ok(calls.into_iter().map(|c| format!("{} {} {}", c.call_id, c.name, c.arguments)).collect())
+    }
+
+    #[track_caller]
+    fn check(pieces: &[&str], expected: &[&str]) {
+        assert_eq!(assemble(pieces).unwrap(), expected);
+    }
+
+    #[test]
+    fn interleaved_pieces_go_by_index() {
+        check(
+            &[
+                r#"{"index":1,"id":"y","function":{"name":"g","arguments":""}}"#,
+                r#"{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\""}}"#,
+                r#"{"index":1,"function":{"arguments":"{}"}}"#,
+                r#"{"index":0,"function":{"arguments":":1}"}}"#,
+            ],
+            &[r#"x f {"a":1}"#, "y g {}"],
+        );
+    }
+
+    #[test]
+    fn a_missing_index_goes_by_id() {
+        check(
+            &[
+                r#"{"id":"x","function":{"name":"f","arguments":"{"}}"#,
+                r#"{"function":{"arguments":"}"}}"#,
+                r#"{"id":"y","function":{"name":"f"}}"#,
+                r#"{"id":"y","function":{"arguments":"{ }"}}"#,
+            ],
+            &["x f {}", "y f { }"],
+        );
+    }
+
+    #[test]
+    fn one_index_for_every_call_goes_by_id_or_by_wholeness() {
+        check(
+            &[
+                r#"{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}"#,
+                r#"{"index":0,"id":"y","function":{"name":"f","arguments":"{\"b\":2}"}}"#,
+            ],
+            &["x f {}", r#"y f {"b":2}"#],
+        );
+        check(
+            &[
+                r#"{"index":0,"function":{"name":"f","arguments":"{}"}}"#,
+                r#"{"index":0,"function":{"name":"f","arguments":"{\"b\":2}"}}"#,
+                r#"{"index":0,"id":"","function":{"name":"g","arguments":"{}"}}"#,
+            ],
+            &["call_0 f {}", r#"call_1 f {"b":2}"#, "call_2 g {}"],
+        );
+    }
+
+    #[test]
+    fn repeated_ids_and_names_make_one_call() {
+        check(
+            &[
+                r#"{"index":0,"id":"x","type":"function","function":{"name":"f","arguments":"{\"a\""}}"#,
+                r#"{"index":0,"id":"x","type":"function","function":{"name":"f","arguments":":1}"}}"#,
+            ],
+            &[r#"x f {"a":1}"#],
+        );
+        check(
+            &[
+                r#"{"index":0,"id":"x1","function":{"name":"f","arguments":"{\"a\""}}"#,
+                r#"{"index":0,"id":"x2","function":{"name":null,"arguments":":1}"}}"#,
+            ],
+            &[r#"x1 f {"a":1}"#],
+        );
+    }
+
+    #[test]
+    fn arguments_keep_every_character() {
+        check(
+            &[
+                r#"{"index":0,"id":"x","function":{"name":"f","arguments":{ "p": 1.10, "n": 12345678901234567890123 }}}"#,
+            ],
+            &[r#"x f { "p": 1.10, "n": 12345678901234567890123 }"#],
+        );
+        check(&[r#"{"id":"x","function":{"name":"f","arguments":"not { json"}}"#], &["x f not { json"]);
+        check(&[r#"{"id":"x","function":{"name":"f"}}"#], &["x f {}"]);
+        check(&[r#"{"id":"x","function":{"name":"f","arguments":null}}"#], &["x f {}"]);
+    }
+
+    #[test]
+    fn huge_or_odd_indexes_cost_nothing() {
+        check(
+            &[
+                r#"{"index":4000000000,"id":"x","function":{"name":"a_b_c","arguments":"{"}}"#,
+                r#"{"index":4000000000,"function":{"arguments":"}"}}"#,
+                r#"{"index":-1,"id":"y","function":{"name":"f","arguments":"{}"}}"#,
+                r#"{"index":"zero","id":"z"}"#,
+            ],
+            &["x a/b.c {}", "y f {}", "z  {}"],
+        );
+    }
+
+    #[test]
+    fn calls_and_arguments_are_capped() {
+        let pieces: Vec<String> = (0..=CALLS_PER_TURN_MAX).map(|n| format!(r#"{{"index":{n}}}"#)).collect();
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        assert_eq!(assemble(&pieces), Err(CallsError::TooMany));
+        let long = format!(r#"{{"index":0,"function":{{"arguments":"{}"}}}}"#, "x".repeat(200_000));
+        assert_eq!(assemble(&[&long, &long]), Err(CallsError::ArgumentsTooLarge));
+    }
+
+    #[test]
+    fn ids_are_unique() {
+        let mut calls = Calls::default();
+        for _ in 0..2 {
+            calls.push_whole(serde_json::from_str(r#"{"id":"x","function":{"name":"f"}}"#).unwrap()).unwrap();
+        }
+        let ids: Vec<String> =
+            calls.finish(&ToolNames::default()).0.iter().map(|call| call.call_id.to_string()).collect();
+        assert_eq!(ids, ["x", "x_1"]);
+    }
+
+    #[test]
+    fn the_providers_own_fields_grow() {
+        let object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
+        let mut all = object(r#"{"r":"one ","d":[1],"o":{"s":"a"},"n":1}"#);
+        merge(&mut all, object(r#"{"r":"two","d":[2],"o":{"t":"b"},"n":2,"gone":null}"#));
+        assert_eq!(all, object(r#"{"r":"one two","d":[1,2],"o":{"s":"a","t":"b"},"n":2}"#));
+    }
+}

@@ -1,0 +1,102 @@
+//! Bounds: what is too large, what is cut off, and what happens to a call that nobody reads any more.
+
+use futures::StreamExt;
+use harness_ports::{ModelEvent, ModelProvider};
+use harness_providers::{ChatCompletionsConfig, ChatCompletionsProvider, ProviderSetupError};
+
+use crate::{
+    fake_server::{FakeServer, Piece, Reply},
+    outcome::{config, describe, provider, request, run},
+};
+
+const MIB: usize = 1 << 20;
+
+async fn outcome(reply: Reply) -> String {
+    let server = FakeServer::start(reply).await;
+    describe(&run(&provider(&server.base_url, true), request()).await)
+}
+
+#[tokio::test]
+async fn a_line_without_end_is_refused() {
+    let mut reply = Reply::new(200, "text/event-stream", "data: ");
+    for _ in 0..6 {
+        reply = reply.then(Piece::Bytes(vec![b'x'; MIB]));
+    }
+    assert_eq!(outcome(reply.then(Piece::Stall)).await, "Unparseable, 200");
+}
+
+#[tokio::test]
+async fn a_stream_without_end_is_refused() {
+    let mut line = vec![b':'; MIB];
+    line[MIB - 1] = b'\n';
+    let mut reply = Reply::new(200, "text/event-stream", "");
+    for _ in 0..50 {
+        reply = reply.then(Piece::Bytes(line.clone()));
+    }
+    assert_eq!(outcome(reply.then(Piece::Stall)).await, "Unparseable, 200");
+}
+
+#[tokio::test]
+async fn a_body_without_end_is_refused() {
+    let mut reply = Reply::json(200, "{");
+    for _ in 0..18 {
+        reply = reply.then(Piece::Bytes(vec![b' '; MIB]));
+    }
+    assert_eq!(outcome(reply.then(Piece::Stall)).await, "Unparseable, 200");
+}
+
+#[tokio::test]
+async fn an_error_page_without_end_is_cut_off() {
+    let reply = Reply::new(503, "text/html", vec![b'<'; MIB]).then(Piece::Stall);
+    assert_eq!(outcome(reply).await, "retryable, 503");
+}
+
+#[tokio::test]
+async fn too_many_calls_are_refused() {
+    let calls: Vec<String> =
+        (0..65).map(|n| format!(r#"{{"id":"c{n}","function":{{"name":"create_plan"}}}}"#)).collect();
+    let body = format!(
+        r#"{{"choices":[{{"message":{{"tool_calls":[{}]}},"finish_reason":"tool_calls"}}]}}"#,
+        calls.join(",")
+    );
+    assert_eq!(outcome(Reply::json(200, &body)).await, "Unparseable, 200");
+}
+
+#[tokio::test]
+async fn text_arrives_while_the_model_speaks_and_dropping_the_stream_ends_the_call() {
+    let hi = r#"{"choices":[{"delta":{"content":"Hi"}}]}"#;
+    let server = FakeServer::start(Reply::events(&[hi]).then(Piece::Stall)).await;
+    let mut stream = provider(&server.base_url, true).stream(request());
+    assert_eq!(stream.next().await, Some(Ok(ModelEvent::TextDelta("Hi".to_owned()))));
+    drop(stream);
+    server.client_gone().await;
+}
+
+#[tokio::test]
+async fn nobody_there_is_retryable() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let error = run(&provider(&base_url, true), request()).await.unwrap_err();
+    assert_eq!(describe(&Err(error.clone())), "retryable, no status");
+    assert!(error.message.starts_with("fake: cannot connect to http://127.0.0.1:"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn a_set_up_that_cannot_work_is_refused() {
+    let with_url = |url: &str| ChatCompletionsProvider::new(config(url, true));
+    assert!(matches!(with_url("http://example.com/v1"), Err(ProviderSetupError::BaseUrl(_))));
+    let key = Some(harness_model::Secret::new("two\nlines"));
+    let config = ChatCompletionsConfig { api_key: key, ..config("http://127.0.0.1:1/v1", true) };
+    assert!(matches!(ChatCompletionsProvider::new(config), Err(ProviderSetupError::Key)));
+}
+
+#[tokio::test]
+async fn https_uses_the_installed_tls_provider() {
+    // Another test of this process may have installed it already.
+    let _installed = rustls::crypto::ring::default_provider().install_default().is_ok();
+    let provider = ChatCompletionsProvider::new(config("https://127.0.0.1:1/v1/", true)).unwrap();
+    let info = provider.info();
+    assert_eq!((info.endpoint.as_str(), info.api), ("https://127.0.0.1:1", "chat_completions"));
+    assert_eq!(describe(&run(&provider, request()).await), "retryable, no status");
+}

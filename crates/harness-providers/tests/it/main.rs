@@ -1,0 +1,12 @@
+//! Tests of the providers through their public interface, against servers that misbehave and against real bytes.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "what a test does not expect is one case")]
+
+mod adverse;
+mod captures;
+mod fake_server;
+mod limits;
+mod local_model;
+mod outcome;
+mod requests;
