@@ -1,0 +1,1 @@
+//! What only this engine promises: its own limits.

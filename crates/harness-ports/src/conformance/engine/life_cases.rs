@@ -1,0 +1,173 @@
+//! Replay, poison, drain, and what stays in memory.
+
+use std::time::Duration;
+
+use futures::{StreamExt, future::join_all, stream};
+
+use super::{
+    activities::{DEAF, ECHO, GATE},
+    lab::EngineLab,
+    script::{Op, ScriptDefinition, run, run_once, say, timer},
+    stage::{Stage, eventually, in_time},
+};
+use crate::EngineError;
+
+/// A workflow goes on alike after a restart: from its events alone, and from a snapshot and the events after it.
+pub async fn a_snapshot_and_its_tail_equal_the_whole_history(lab: &dyn EngineLab) {
+    let mut transcripts = Vec::new();
+    for (id, checkpoints, restarts) in
+        [("plain", false, false), ("replayed", false, true), ("restored", true, true)]
+    {
+        let mut stage = Stage::open(lab).await;
+        for turn in 0..3 {
+            let mut ops = vec![
+                run(&format!("gate{turn}"), GATE, vec![say("through"), Op::SayState]),
+                timer(&format!("timer{turn}"), 3_600_000, vec![]),
+                Op::SayState,
+            ];
+            if checkpoints && turn == 1 {
+                ops.push(Op::Checkpoint);
+            }
+            stage.accept(id, &format!("turn {turn}"), &ops).await;
+        }
+        if restarts {
+            stage = stage.kill_and_reopen().await;
+        }
+        for turn in 0..3 {
+            let gate = format!("gate{turn}");
+            stage.activities.open_gate(&gate);
+            stage.wait_for(id, &format!(r#"completed {gate} {{"of":"{gate}"}}"#)).await;
+        }
+        stage.accept(id, "last", &[Op::SayState]).await;
+        let stored = stage.life.store().workflow(&id.into()).await.unwrap().unwrap();
+        assert_eq!(stored.snapshot.is_some(), checkpoints, "{id}");
+        transcripts.push(stage.transcript(id).await);
+        in_time("the process is dead", stage.life.kill()).await;
+    }
+    assert_eq!(transcripts[0], transcripts[1]);
+    assert_eq!(transcripts[0], transcripts[2]);
+
+    // A build that reads no snapshots still reads every history that has none.
+    let stage = Stage::open(lab).await;
+    let stage = stage.kill_and_reopen_with(ScriptDefinition { forgetful: true }).await;
+    stage.accept("replayed", "old history", &[Op::SayState]).await;
+    let refused = stage.order("restored", "new build", None, &[]).await;
+    assert!(matches!(refused, Err(EngineError::SetAside { .. })), "{refused:?}");
+}
+
+/// A workflow that cannot go on, or panics, is out of service with a clear error, also for its timers and after a
+/// restart that does not help; what it had recorded stays, and nobody else notices.
+pub async fn a_broken_workflow_is_set_aside_alone(lab: &dyn EngineLab) {
+    let stage = Stage::open(lab).await;
+    for (id, poison) in [("illegal", Op::Break), ("panics", Op::Panic)] {
+        stage.accept(id, "go", &[timer("soon", 40, vec![]), run("gate", GATE, vec![])]).await;
+        stage.activities.wait("the gate runs", |seen| !seen.of("gate").is_empty()).await;
+        for label in ["poison", "after it"] {
+            let refused = stage.order(id, label, None, std::slice::from_ref(&poison)).await;
+            let Err(EngineError::SetAside { workflow_id, .. }) = refused else { panic!("{id}: {refused:?}") };
+            assert_eq!(workflow_id.as_str(), id);
+        }
+        stage.check(id, &["started", "signal go"]).await;
+    }
+    // Due after the timers of the broken ones, which must not be in its way.
+    stage.accept("well", "go", &[timer("later", 80, vec![run("echo", ECHO, vec![say("fine")])])]).await;
+    stage.wait_for("well", "fine").await;
+    assert!(stage.life.workflows_in_memory() <= 1, "{}", stage.life.workflows_in_memory());
+
+    let stage = stage.kill_and_reopen().await;
+    stage.wait_for("illegal", "fired soon").await;
+    stage.activities.open_gate("gate");
+    stage.wait_for("panics", r#"completed gate {"of":"gate"}"#).await;
+}
+
+/// A drain lets activities end and records that; those that take too long are stopped without a word in the history,
+/// exactly as if the process had been killed.
+pub async fn a_drain_records_what_ends_and_cancels_nothing(lab: &dyn EngineLab) {
+    let stage = Stage::open(lab).await;
+    stage.accept("w", "go", &[run_once("ends", GATE, vec![say("ended")])]).await;
+    stage.activities.wait_started("ends", 1).await;
+    let (drained, ()) = in_time("a drain", async {
+        tokio::join!(stage.life.drain(Duration::from_secs(20)), async {
+            let refused = stage.order("w", "too late", None, &[]).await;
+            assert!(matches!(refused, Err(EngineError::Stopping)), "{refused:?}");
+            stage.activities.open_gate("ends");
+        })
+    })
+    .await;
+    assert!(drained);
+    stage.check("w", &["started", "signal go", r#"completed ends {"of":"ends"}"#, "ended"]).await;
+
+    let stage = stage.kill_and_reopen().await;
+    let go = [
+        run("again", GATE, vec![say("done")]),
+        run_once("once", GATE, vec![]),
+        run_once("deaf", DEAF, vec![]),
+        timer("short", 1, vec![]),
+    ];
+    stage.accept("v", "go", &go).await;
+    stage.wait_for("v", "fired short").await;
+    join_all(["again", "once", "deaf"].map(|id| stage.activities.wait_started(id, 1))).await;
+    let drained = in_time("a drain", stage.life.drain(Duration::from_millis(20))).await;
+    assert!(!drained);
+    assert_eq!(stage.activities.seen().stopped.len(), 2, "the ones that listen were asked to stop");
+    stage.check("v", &["started", "signal go", "fired short"]).await;
+    assert_eq!(stage.life.workflows_in_memory(), 0);
+
+    let stage = stage.kill_and_reopen().await;
+    stage.activities.wait_started("again", 2).await;
+    stage.activities.open_gate("again");
+    stage.wait_for("v", "done").await;
+    let mut ends = stage.transcript("v").await.split_off(3);
+    ends.sort();
+    let expected = [
+        r#"completed again {"of":"again"}"#,
+        "done",
+        "failed deaf outcome_unknown",
+        "failed once outcome_unknown",
+    ];
+    assert_eq!(ends, expected);
+}
+
+/// While it drains, an engine begins nothing that it can begin after the restart, so that it gets done.
+pub async fn a_drain_begins_only_what_could_not_begin_later(lab: &dyn EngineLab) {
+    let stage = Stage::open(lab).await;
+    let then = vec![run("later", ECHO, vec![say("done")]), run_once("now", ECHO, vec![])];
+    stage.accept("w", "go", &[run("gate", GATE, then)]).await;
+    stage.activities.wait_started("gate", 1).await;
+    let (drained, ()) = in_time("a drain", async {
+        tokio::join!(stage.life.drain(Duration::from_secs(20)), async {
+            stage.activities.open_gate("gate");
+        })
+    })
+    .await;
+    assert!(drained);
+    let expected =
+        ["started", "signal go", r#"completed gate {"of":"gate"}"#, r#"completed now {"of":"now"}"#];
+    stage.check("w", &expected).await;
+    assert_eq!(stage.activities.seen().of("later").len(), 0);
+
+    let stage = stage.kill_and_reopen().await;
+    stage.wait_for("w", "done").await;
+    assert_eq!(stage.activities.seen().of("later").len(), 1);
+    assert_eq!(stage.activities.seen().of("now").len(), 1);
+}
+
+/// Ten thousand workflows that wait for a message cost rows, not memory; each is there when it is needed.
+pub async fn parked_workflows_do_not_stay_in_memory(lab: &dyn EngineLab) {
+    const PARKED: usize = 10_000;
+    const IN_MEMORY_MAX: usize = 500;
+    let stage = Stage::open(lab).await;
+    let starts = stream::iter(0..PARKED).map(|number| {
+        let stage = &stage;
+        async move { stage.accept(&format!("w{number}"), "go", &[run("echo", ECHO, vec![])]).await }
+    });
+    starts.buffer_unordered(64).for_each(|()| async {}).await;
+    eventually("the parked ones are gone", || stage.life.workflows_in_memory() <= IN_MEMORY_MAX).await;
+    for number in [0, PARKED / 2, PARKED - 1] {
+        let id = format!("w{number}");
+        stage.wait_for(&id, r#"completed echo {"of":"echo"}"#).await;
+        stage.accept(&id, "again", &[]).await;
+        let expected = ["started", "signal go", r#"completed echo {"of":"echo"}"#, "signal again"];
+        stage.check(&id, &expected).await;
+    }
+}
