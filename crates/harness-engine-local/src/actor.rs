@@ -80,7 +80,12 @@ impl Actor {
                     if let Some(reason) = self.store_failed(&error) {
                         return self.set_aside(reason);
                     }
-                    let wait = RETRY_FIRST.saturating_mul(1 << (2 * self.failures.min(8))).min(RETRY_MAX);
+                    if self.inputs.is_empty() {
+                        self.failures = 0;
+                        continue;
+                    }
+                    let wait =
+                        RETRY_FIRST.saturating_mul(4_u32.saturating_pow(self.failures - 1)).min(RETRY_MAX);
                     let pause = tokio::time::sleep(wait);
                     if self.context.halt.run_until_cancelled(pause).await.is_none() {
                         return;
@@ -206,7 +211,7 @@ impl Actor {
         }
         match error {
             StoreError::Conflict { what } => {
-                Some(AsideReason::Unfit(format!("its journal is written by somebody else: {what}")))
+                Some(AsideReason::Unfit(format!("the store refuses its changes: {what}")))
             }
             StoreError::Unavailable { .. } | StoreError::Locked { .. } | StoreError::Corrupt { .. } => None,
         }

@@ -24,17 +24,17 @@ use tokio::time::Instant;
 /// A store and the engines that live over it, one after another.
 pub(crate) struct LocalLab {
     home: Arc<dyn StoreHome>,
+    options: EngineOptions,
     clock: Arc<SteadyClock>,
     ids: Arc<CountingIds>,
 }
 
 impl LocalLab {
-    pub(crate) fn new(home: impl StoreHome + 'static) -> Self {
-        Self { home: Arc::new(home), clock: Arc::default(), ids: Arc::default() }
+    pub(crate) fn new(home: impl StoreHome + 'static, options: EngineOptions) -> Self {
+        Self { home: Arc::new(home), options, clock: Arc::default(), ids: Arc::default() }
     }
 
-    /// Starts an engine with its own limits.
-    pub(crate) async fn open_with(&self, plan: LifePlan, options: EngineOptions) -> LocalLife {
+    pub(crate) async fn start(&self, plan: LifePlan) -> LocalLife {
         let store = self.home.open().await;
         let faulty = FaultStore::over(Arc::clone(&store), fault(plan.trouble));
         let parts = EngineParts {
@@ -44,25 +44,29 @@ impl LocalLab {
             ids: Arc::clone(&self.ids) as _,
             workflows: plan.workflows,
         };
-        let engine = LocalEngine::start(parts, options);
+        let engine = LocalEngine::start(parts, self.options.clone());
         LocalLife { engine, store, faulty, home: Arc::clone(&self.home) }
     }
 }
 
 impl EngineLab for LocalLab {
     fn open(&self, plan: LifePlan) -> BoxFuture<'_, Box<dyn EngineLife>> {
-        Box::pin(async move { Box::new(self.open_with(plan, options()).await) as _ })
+        Box::pin(async move { Box::new(self.start(plan).await) as _ })
     }
 }
 
-/// Limits small enough to be met by the suite, where that makes no case slower.
-pub(crate) fn options() -> EngineOptions {
+/// The usual limits, with waits that suit tests.
+pub(crate) fn usual() -> EngineOptions {
     EngineOptions {
-        inbox_capacity: 4,
         cancel_grace: Duration::from_millis(100),
         drain_cutoff: Duration::from_millis(100),
         ..EngineOptions::default()
     }
+}
+
+/// Nothing is kept, nothing is done together, and everybody waits for a place.
+pub(crate) fn frugal() -> EngineOptions {
+    EngineOptions { inbox_capacity: 1, batch_inputs_max: 1, warm_workflows_max: 0, ..usual() }
 }
 
 fn fault(trouble: Trouble) -> Fault {

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use harness_ports::{Store, conformance::store::StoreHome};
 use harness_testkit::MemoryStore;
 
-use crate::lab::LocalLab;
+use crate::lab::{LocalLab, usual};
 
 /// Keeps a handle between two lives, as a disk keeps a file.
 #[derive(Default)]
@@ -24,4 +24,11 @@ impl StoreHome for MemoryHome {
     }
 }
 
-harness_ports::engine_conformance! { (LocalLab::new(MemoryHome::default()), ()) }
+harness_ports::engine_conformance! { (LocalLab::new(MemoryHome::default(), usual()), ()) }
+
+mod frugal {
+    use super::MemoryHome;
+    use crate::lab::{LocalLab, frugal};
+
+    harness_ports::engine_conformance! { (LocalLab::new(MemoryHome::default(), frugal()), ()) }
+}

@@ -1,5 +1,7 @@
 //! The suite over SQLite.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -10,7 +12,7 @@ use harness_ports::{Store, conformance::store::StoreHome};
 use harness_store::{SqliteStore, StoreOptions};
 use tempfile::TempDir;
 
-use crate::lab::LocalLab;
+use crate::lab::{LocalLab, usual};
 
 struct SqliteHome {
     path: PathBuf,
@@ -37,7 +39,7 @@ impl StoreHome for SqliteHome {
 fn lab() -> (LocalLab, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let home = SqliteHome { path: directory.path().join("store.db"), open: Mutex::default() };
-    (LocalLab::new(home), directory)
+    (LocalLab::new(home, usual()), directory)
 }
 
 harness_ports::engine_conformance! { lab() }

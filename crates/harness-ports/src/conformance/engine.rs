@@ -44,12 +44,15 @@ macro_rules! engine_conformance {
             timers_fire_in_order_and_never_early
             canceled_and_restarted_timers_do_not_fire_twice
             a_timer_that_was_missed_fires_after_the_restart
+            a_crowd_of_timers_fires_across_a_crash
+            timers_of_broken_workflows_hold_nobody_up
             a_workflow_signals_another_one_and_a_new_one
             a_signal_without_a_key_arrives_once_across_crashes
             every_crash_point_leads_to_the_same_end
             a_failing_store_delays_and_loses_nothing
             an_announced_activity_is_rerun_or_reported_after_a_crash
             a_snapshot_and_its_tail_equal_the_whole_history
+            an_old_journal_is_replayed
             a_broken_workflow_is_set_aside_alone
             a_drain_records_what_ends_and_cancels_nothing
             a_drain_begins_only_what_could_not_begin_later

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, future::join_all, stream};
+use harness_model::WorkflowId;
 
 use super::{
     activities::{DEAF, ECHO, GATE},
@@ -10,7 +11,7 @@ use super::{
     script::{Op, ScriptDefinition, run, run_once, say, timer},
     stage::{Stage, eventually, in_time},
 };
-use crate::EngineError;
+use crate::{Delivered, EngineError, HistoryEvent, Write, WriteBatch};
 
 /// A workflow goes on alike after a restart: from its events alone, and from a snapshot and the events after it.
 pub async fn a_snapshot_and_its_tail_equal_the_whole_history(lab: &dyn EngineLab) {
@@ -53,6 +54,51 @@ pub async fn a_snapshot_and_its_tail_equal_the_whole_history(lab: &dyn EngineLab
     stage.accept("replayed", "old history", &[Op::SayState]).await;
     let refused = stage.order("restored", "new build", None, &[]).await;
     assert!(matches!(refused, Err(EngineError::SetAside { .. })), "{refused:?}");
+}
+
+/// A journal as an earlier build wrote it: recorded data is never reinterpreted.
+const OLD_JOURNAL: &str = r#"[
+    {"at": 1700000000000, "event": "started.v1", "input": {"task": "old", "prepared": true}},
+    {"at": 1700000000001, "event": "signaled.v1", "name": "do.v1", "dedupe_key": "k", "payload": {"label": "go", "ops": [
+        {"Run": {"id": "a", "name": "echo.v1", "on_crash": "rerun", "limit_ms": 60000, "then": []}},
+        {"Run": {"id": "b", "name": "echo.v1", "on_crash": "rerun", "limit_ms": 60000, "then": []}},
+        {"Timer": {"id": "t", "ms": 1, "then": [{"Say": "after the timer"}]}}]}},
+    {"at": 1700000000002, "event": "activity_completed.v1", "activity_id": "a", "result": {"of": "a"}},
+    {"at": 1700000000003, "event": "activity_failed.v1", "activity_id": "b", "failure":
+        {"code": "harness.error", "message": "overloaded", "kind": {"retryable": {"after_ms": 5}}}},
+    {"at": 1700000000004, "event": "timer_fired.v1", "timer_id": "t"},
+    {"at": 1700000000005, "event": "signaled.v1", "name": "do.v1", "payload": {"label": "more", "ops": [
+        {"Run": {"id": "c", "name": "echo.v1", "on_crash": "report_unknown", "limit_ms": 60000,
+                 "then": ["SayState", "Close"]}}]}}
+]"#;
+
+/// The activity that was announced with the last event of it.
+const OLD_ANNOUNCEMENT: &str = r#"{"activity_id": "c", "name": "echo.v1", "input": {"of": "c"},
+    "options": {"start_to_close": 60000, "on_crash": "report_unknown"}}"#;
+
+/// A history of an earlier build goes on where it was.
+pub async fn an_old_journal_is_replayed(lab: &dyn EngineLab) {
+    let stage = Stage::open(lab).await;
+    let workflow_id = WorkflowId::new("old");
+    let journal: Vec<HistoryEvent> = serde_json::from_str(OLD_JOURNAL).unwrap();
+    let at = journal[0].at;
+    let mut writes = vec![Write::CreateWorkflow {
+        workflow_id: workflow_id.clone(),
+        workflow_type: "script.v1".to_owned(),
+    }];
+    writes.extend((0..).zip(journal).map(|(seq, event)| Write::AppendJournal {
+        workflow_id: workflow_id.clone(),
+        seq,
+        event,
+    }));
+    let task = serde_json::from_str(OLD_ANNOUNCEMENT).unwrap();
+    writes.push(Write::AnnounceActivity { workflow_id, task });
+    stage.life.store().commit(WriteBatch::new(at, writes)).await.unwrap();
+
+    let stage = stage.kill_and_reopen().await;
+    stage.wait_for("old", "event 7 then []").await;
+    stage.check("old", &["failed c outcome_unknown", "event 7 then []"]).await;
+    assert_eq!(stage.order("old", "late", None, &[]).await.unwrap(), Delivered::Closed);
 }
 
 /// A workflow that cannot go on, or panics, is out of service with a clear error, also for its timers and after a
