@@ -12,7 +12,7 @@ mod sse;
 
 use axum::{
     Router,
-    extract::State,
+    extract::{DefaultBodyLimit, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
@@ -43,6 +43,8 @@ pub fn router(service: A2aService, extra: Router) -> Router {
         Some(layer) => routes.layer(layer),
         None => routes,
     };
+    // The limits layer has counted the body already; the framework's own limit would refuse what was configured.
+    let routes = routes.layer(DefaultBodyLimit::disable());
     routes.layer(middleware::from_fn_with_state(limits, limits::enforce))
 }
 

@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use harness_model::Timestamp;
@@ -12,6 +13,8 @@ use harness_model::Timestamp;
 const BUCKETS_MAX: usize = 10_000;
 /// The bucket of peers that have none of their own.
 const SHARED: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// Least time between two searches for buckets that are full again, each of which looks at all of them.
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 /// Unit of the tokens: as many as one request costs. Refill in whole units would lose fractions.
 const COST: u64 = 60_000;
 
@@ -19,7 +22,13 @@ const COST: u64 = 60_000;
 #[derive(Debug)]
 pub(super) struct RateLimit {
     per_minute: u64,
-    buckets: Mutex<HashMap<IpAddr, Bucket>>,
+    buckets: Mutex<Buckets>,
+}
+
+#[derive(Debug, Default)]
+struct Buckets {
+    by_peer: HashMap<IpAddr, Bucket>,
+    swept_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,13 +49,16 @@ impl RateLimit {
         }
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let mut peer = network_of(peer);
-        if buckets.len() >= BUCKETS_MAX && !buckets.contains_key(&peer) {
-            buckets.retain(|_, bucket| self.refilled(*bucket, now).tokens < self.full());
-            if buckets.len() >= BUCKETS_MAX {
+        if buckets.by_peer.len() >= BUCKETS_MAX && !buckets.by_peer.contains_key(&peer) {
+            if buckets.swept_at.is_none_or(|at| now.since(at) >= SWEEP_PAUSE) {
+                buckets.swept_at = Some(now);
+                buckets.by_peer.retain(|_, bucket| self.refilled(*bucket, now).tokens < self.full());
+            }
+            if buckets.by_peer.len() >= BUCKETS_MAX {
                 peer = SHARED;
             }
         }
-        let bucket = buckets.entry(peer).or_insert(Bucket { tokens: self.full(), at: now });
+        let bucket = buckets.by_peer.entry(peer).or_insert(Bucket { tokens: self.full(), at: now });
         *bucket = self.refilled(*bucket, now);
         let admitted = bucket.tokens >= COST;
         if admitted {
@@ -61,7 +73,7 @@ impl RateLimit {
 
     fn refilled(&self, bucket: Bucket, now: Timestamp) -> Bucket {
         let elapsed_ms = u64::try_from(now.since(bucket.at).as_millis()).unwrap_or(u64::MAX);
-        // One request's cost per minute's worth: `per_minute` tokens each millisecond fill the bucket in a minute.
+        // `per_minute` tokens each millisecond are `per_minute` requests each minute.
         let gained = elapsed_ms.saturating_mul(self.per_minute);
         Bucket { tokens: bucket.tokens.saturating_add(gained).min(self.full()), at: now.max(bucket.at) }
     }
@@ -113,7 +125,7 @@ mod tests {
         for n in 0..20_000 {
             limit.admits(peer(n), at(0));
         }
-        assert!(limit.buckets.lock().unwrap().len() <= BUCKETS_MAX + 1);
+        assert!(limit.buckets.lock().unwrap().by_peer.len() <= BUCKETS_MAX + 1);
         assert!(!limit.admits(peer(30_000), at(0)), "the shared bucket is empty");
         assert!(limit.admits(peer(30_000), at(60_000)), "idle buckets made room");
     }

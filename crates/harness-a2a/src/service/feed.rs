@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use a2a::StreamResponse;
 use futures::{StreamExt, stream};
-use harness_model::{ContextId, LogEntry, TaskEvent, TaskId, TaskSnapshot, TaskState};
+use harness_model::{Artifact, ContextId, LogEntry, TaskEvent, TaskId, TaskSnapshot, TaskState};
 use harness_ports::{LogStream, TaskFields};
 use tokio_util::sync::CancellationToken;
 
-use super::{Events, Inner};
+use super::{Events, Inner, send::Receipt};
 use crate::{
     A2aError,
     render::{Artifacts, TaskIds},
@@ -26,20 +26,22 @@ pub(super) struct Feed {
     /// Entries up to here are in a picture that was sent; they are not sent again.
     covered: Option<u64>,
     ends: Ends,
+    /// Whether the picture shows the end already.
+    ends_with_picture: bool,
     done: bool,
 }
 
 /// What a stream sends before the entries.
 #[derive(Default)]
 enum Opening {
-    /// The task as it is.
-    Picture(Box<TaskSnapshot>),
-    /// The task as it is after the first consequence of a message, so that the picture never shows the end of the
-    /// turn before.
-    PictureAfterFirstEntry(TaskFields),
     /// Nothing: the entries speak for themselves.
     #[default]
     Nothing,
+    /// The task as it is.
+    Picture(Box<TaskSnapshot>),
+    /// The task as the first entry after `cursor` makes it: a picture from before a message never shows the end of the
+    /// turn before, and skips nothing of the turn that the message begins.
+    PictureAfter { before: Box<TaskSnapshot>, cursor: u64 },
 }
 
 /// Which status ends a stream, among those that end a turn.
@@ -52,20 +54,23 @@ enum Ends {
 }
 
 impl Feed {
-    /// The consequences of a message: entries after `cursor`, up to the end of the turn.
-    /// A new task (`cursor` is `None`) is told from its creation on, whatever has happened meanwhile.
-    pub(super) fn of_turn(
-        inner: &Arc<Inner>,
-        task_id: TaskId,
-        cursor: Option<u64>,
-        fields: TaskFields,
-        stop: CancellationToken,
-    ) -> Self {
-        let opening = match cursor {
-            None => Opening::Nothing,
-            Some(_) => Opening::PictureAfterFirstEntry(fields),
-        };
-        Self::new(inner, task_id, cursor, stop, opening)
+    /// The consequences of a message, up to the end of the turn. A new task is told from its creation on, whatever
+    /// has happened meanwhile.
+    pub(super) fn of_turn(inner: &Arc<Inner>, receipt: Receipt, stop: CancellationToken) -> Self {
+        let (task_id, last) = (receipt.task_id, receipt.before.as_ref().map(|before| before.last_seq));
+        match (receipt.cursor, receipt.before) {
+            (Some(cursor), Some(before)) if before.last_seq <= cursor => {
+                Self::new(inner, task_id, last, stop, Opening::PictureAfter { before, cursor })
+            }
+            // A repeated message: what came of it so far is in the picture.
+            (Some(cursor), Some(before)) => {
+                let ended = before.record.status.state.ends_turn() && before.status_seq > cursor;
+                let mut feed = Self::new(inner, task_id, last, stop, Opening::Picture(before));
+                feed.ends_with_picture = ended;
+                feed
+            }
+            (cursor, _) => Self::new(inner, task_id, cursor, stop, Opening::Nothing),
+        }
     }
 
     /// The task as it is, then what follows.
@@ -105,6 +110,7 @@ impl Feed {
             opening,
             covered: None,
             ends: Ends::First,
+            ends_with_picture: false,
             done: false,
         }
     }
@@ -130,6 +136,7 @@ impl Feed {
         if let Opening::Picture(_) = &self.opening
             && let Opening::Picture(snapshot) = std::mem::take(&mut self.opening)
         {
+            self.done = self.ends_with_picture;
             return self.picture(&snapshot).await.map(Some);
         }
         loop {
@@ -150,10 +157,14 @@ impl Feed {
 
     /// What to send for an entry; `None` for those that a picture covers.
     async fn event(&mut self, entry: &LogEntry) -> Result<Option<(u64, StreamResponse)>, A2aError> {
-        if let Opening::PictureAfterFirstEntry(fields) = std::mem::take(&mut self.opening) {
-            let snapshot = self.snapshot(fields).await?;
-            self.done = snapshot.record.status.state.ends_turn() && snapshot.status_seq >= entry.seq;
-            return self.picture(&snapshot).await.map(Some);
+        if let Opening::PictureAfter { mut before, cursor } = std::mem::take(&mut self.opening) {
+            advance(&mut before, entry);
+            if entry.seq <= cursor {
+                self.opening = Opening::PictureAfter { before, cursor };
+                return Ok(None);
+            }
+            self.done = before.record.status.state.ends_turn() && before.status_seq > cursor;
+            return self.picture(&before).await.map(Some);
         }
         if self.covered.is_some_and(|covered| entry.seq <= covered) {
             return Ok(None);
@@ -200,6 +211,20 @@ impl Feed {
     fn ids<'a>(&'a self, context: &'a ContextId) -> TaskIds<'a> {
         TaskIds { task: &self.task_id, context }
     }
+}
+
+/// The snapshot with one more entry in it. The log does not say what was added to the history.
+fn advance(snapshot: &mut TaskSnapshot, entry: &LogEntry) {
+    match &entry.event {
+        TaskEvent::TaskCreated => {}
+        TaskEvent::StatusChanged(status) => {
+            snapshot.record.status = status.clone();
+            snapshot.record.status_at = entry.at;
+            snapshot.status_seq = entry.seq;
+        }
+        TaskEvent::ArtifactChanged(change) => Artifact::fold(&mut snapshot.artifacts, change.clone()),
+    }
+    snapshot.last_seq = entry.seq;
 }
 
 impl Ends {

@@ -18,10 +18,12 @@ use super::{
 use crate::{A2aError, ErrorKind, access, render::Artifacts};
 
 /// A message that is durable, or was already.
-struct Receipt {
-    task_id: TaskId,
+pub(super) struct Receipt {
+    pub(super) task_id: TaskId,
     /// Log entries after this one are consequences of the message; `None`: all of them.
-    cursor: Option<u64>,
+    pub(super) cursor: Option<u64>,
+    /// The task as it was before the message, when it existed.
+    pub(super) before: Option<Box<TaskSnapshot>>,
 }
 
 impl A2aService {
@@ -34,7 +36,7 @@ impl A2aService {
         let configuration = request.configuration.as_ref();
         let at_once = configuration.and_then(|c| c.return_immediately).unwrap_or(false);
         let fields = send_fields(&request)?;
-        let receipt = self.inner.deliver_message(call, request).await?;
+        let receipt = self.inner.deliver_message(call, request, TaskFields::BARE).await?;
         if !at_once {
             self.inner.turn_end(&receipt, call).await?;
         }
@@ -50,9 +52,8 @@ impl A2aService {
         request: SendMessageRequest,
     ) -> Result<Events, A2aError> {
         let fields = send_fields(&request)?;
-        let receipt = self.inner.deliver_message(call, request).await?;
-        Ok(Feed::of_turn(&self.inner, receipt.task_id, receipt.cursor, fields, call.stop.clone())
-            .into_events())
+        let receipt = self.inner.deliver_message(call, request, fields).await?;
+        Ok(Feed::of_turn(&self.inner, receipt, call.stop.clone()).into_events())
     }
 }
 
@@ -62,7 +63,13 @@ fn send_fields(request: &SendMessageRequest) -> Result<TaskFields, A2aError> {
 }
 
 impl Inner {
-    async fn deliver_message(&self, call: &Call, request: SendMessageRequest) -> Result<Receipt, A2aError> {
+    /// Delivers a message; `fields` says how much of a task that exists the receipt shows.
+    async fn deliver_message(
+        &self,
+        call: &Call,
+        request: SendMessageRequest,
+        fields: TaskFields,
+    ) -> Result<Receipt, A2aError> {
         let configuration = request.configuration;
         if configuration.is_some_and(|c| c.task_push_notification_config.is_some()) {
             return Err(A2aError::new(
@@ -72,7 +79,7 @@ impl Inner {
         }
         let inbound = Inbound::accept(request.message, &self.redactor)?;
         match inbound.message.task_id.clone() {
-            Some(task_id) => self.deliver_to(call, task_id, inbound).await,
+            Some(task_id) => self.deliver_to(call, task_id, inbound, fields).await,
             None => self.deliver_first(call, inbound).await,
         }
     }
@@ -96,15 +103,21 @@ impl Inner {
         };
         match self.deliver(delivery).await {
             // A repeated first message gets its answer even when the task has ended since.
-            Ok(_) | Err(Undelivered::KnownAlready(_)) => Ok(Receipt { task_id, cursor: None }),
+            Ok(_) | Err(Undelivered::KnownAlready(_)) => Ok(Receipt { task_id, cursor: None, before: None }),
             Err(Undelivered::Error(error)) => Err(error),
         }
     }
 
     /// A message to a task that exists, if its sender may see it and it has not ended.
-    async fn deliver_to(&self, call: &Call, task_id: TaskId, inbound: Inbound) -> Result<Receipt, A2aError> {
+    async fn deliver_to(
+        &self,
+        call: &Call,
+        task_id: TaskId,
+        inbound: Inbound,
+        fields: TaskFields,
+    ) -> Result<Receipt, A2aError> {
         let reader = access::reader(&self.config, call.participant.as_ref())?;
-        let snapshot = self.store.task(&task_id, TaskFields::BARE).await?;
+        let snapshot = self.store.task(&task_id, fields).await?;
         let snapshot = access::visible(snapshot, reader.as_ref())?;
         let context_id = snapshot.record.context_id.clone();
         if inbound.message.context_id.as_ref().is_some_and(|asked| *asked != context_id) {
@@ -115,7 +128,9 @@ impl Inner {
         parse_envelope(&inbound.message).map_err(|e| A2aError::invalid_params(e.to_string()))?;
         let delivery = message_delivery(inbound, &task_id, context_id, sender, None)?;
         match self.deliver(delivery).await {
-            Ok(cursor) | Err(Undelivered::KnownAlready(cursor)) => Ok(Receipt { task_id, cursor }),
+            Ok(cursor) | Err(Undelivered::KnownAlready(cursor)) => {
+                Ok(Receipt { task_id, cursor, before: Some(Box::new(snapshot)) })
+            }
             Err(Undelivered::Error(error)) => Err(error),
         }
     }

@@ -1,0 +1,138 @@
+//! The JSON-RPC envelope: what is no request, and what every request is checked for first.
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, start};
+
+async fn post(server: &Server, body: impl Into<reqwest::Body>) -> Value {
+    let request = server.http.post(format!("{}/", server.base)).header("content-type", "application/json");
+    let response = request.header("a2a-version", "1.0").body(body).send().await.unwrap();
+    assert_eq!(response.status().as_u16(), 200);
+    serde_json::from_str(&response.text().await.unwrap()).unwrap()
+}
+
+fn request(id: Value, method: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method})
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_under_the_right_id() {
+    let server = start().await;
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    let table: Vec<(String, i64, Value)> = vec![
+        (String::new(), -32700, Value::Null),
+        ("{\"jsonrpc\":".to_owned(), -32700, Value::Null),
+        ("\u{0}\u{1}".to_owned(), -32700, Value::Null),
+        (deep, -32600, Value::Null),
+        ("[]".to_owned(), -32600, Value::Null),
+        ("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"GetTask\"}]".to_owned(), -32600, Value::Null),
+        ("\"text\"".to_owned(), -32600, Value::Null),
+        (json!({"id": 1, "method": "GetTask"}).to_string(), -32600, json!(1)),
+        (json!({"jsonrpc": "1.0", "id": "a", "method": "GetTask"}).to_string(), -32600, json!("a")),
+        (json!({"jsonrpc": "2.0", "id": 1}).to_string(), -32600, json!(1)),
+        (json!({"jsonrpc": "2.0", "id": 1, "method": 5}).to_string(), -32600, json!(1)),
+        (json!({"jsonrpc": "2.0", "id": 1.5, "method": "GetTask"}).to_string(), -32600, Value::Null),
+        (json!({"jsonrpc": "2.0", "id": {}, "method": "GetTask"}).to_string(), -32600, Value::Null),
+        (request(json!(1), "message/send").to_string(), -32601, json!(1)),
+        (request(json!("x"), &"m".repeat(9_000)).to_string(), -32601, json!("x")),
+        (request(Value::Null, "GetTask").to_string(), -32602, Value::Null),
+        (
+            json!({"jsonrpc": "2.0", "id": 2, "method": "GetTask", "params": [1]}).to_string(),
+            -32602,
+            json!(2),
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": 2, "method": "GetTask", "params": {"id": 5}}).to_string(),
+            -32602,
+            json!(2),
+        ),
+    ];
+    for (body, code, id) in table {
+        let answer = post(&server, body.clone()).await;
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{body:.80}");
+        assert!(answer.to_string().len() < 1_000, "errors are short");
+    }
+}
+
+#[tokio::test]
+async fn ids_are_echoed_as_they_came() {
+    let server = start().await;
+    for id in [json!("a"), json!(7), json!(-7), json!(u64::MAX)] {
+        let answer = post(&server, request(id.clone(), "ListTasks").to_string()).await;
+        assert_eq!(answer["id"], id);
+        assert_eq!(answer["result"]["totalSize"], 0);
+    }
+}
+
+#[tokio::test]
+async fn a_version_is_required_in_header_or_query() {
+    let server = start().await;
+    let table = [
+        (None, "", false),
+        (Some(""), "", false),
+        (Some("0.3"), "", false),
+        (Some("9.9"), "", false),
+        (Some("1.7"), "", false),
+        (Some("1"), "", false),
+        (Some("1.0"), "", true),
+        (Some("1.0.1"), "", true),
+        (None, "?A2A-Version=1.0", true),
+        (Some("0.3"), "?A2A-Version=1.0", false),
+    ];
+    for (header, query, accepted) in table {
+        let (rpc, rest) = (format!("{}/{query}", server.base), format!("{}/tasks{query}", server.base));
+        let rpc = server.http.post(rpc).header("content-type", "application/json");
+        let rpc = rpc.body(request(json!(1), "ListTasks").to_string());
+        for (binding, request) in [("rpc", rpc), ("rest", server.http.get(rest))] {
+            let request = match header {
+                Some(version) => request.header("a2a-version", version),
+                None => request,
+            };
+            let response = request.send().await.unwrap();
+            let status = response.status().as_u16();
+            let text = response.text().await.unwrap();
+            assert_eq!(text.contains("VERSION_NOT_SUPPORTED"), !accepted, "{header:?} {query} {text}");
+            if binding == "rest" {
+                assert_eq!(status, if accepted { 200 } else { 400 });
+            } else {
+                assert_eq!(text.contains("-32009"), !accepted);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_say_it_is_json_is_refused() {
+    // A page of another origin can send such bodies without asking.
+    let server = start().await;
+    for content_type in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
+        for path in ["/", "/message:send"] {
+            let request = server.http.post(format!("{}{path}?A2A-Version=1.0", server.base));
+            let request = match content_type {
+                Some(value) => request.header("content-type", value),
+                None => request,
+            };
+            let body = request.body(request_body()).send().await.unwrap().text().await.unwrap();
+            assert!(body.contains("CONTENT_TYPE_NOT_SUPPORTED"), "{content_type:?} {path} {body}");
+        }
+    }
+    assert!(server.engine.started().is_empty());
+}
+
+fn request_body() -> String {
+    request(json!(1), "SendMessage").to_string()
+}
+
+#[tokio::test]
+async fn only_the_extensions_of_the_card_are_accepted() {
+    let server = start().await;
+    let known = "https://madarauchiha-314.github.io/tiny-harness/a2a/ext/task/v1, \
+                 https://a2ui.org/a2a-extension/a2ui/v0.9.1";
+    for (value, accepted) in [(known, true), ("", true), ("https://example.com/x", false)] {
+        let request = server.http.get(format!("{}/tasks", server.base)).header("a2a-version", "1.0");
+        let text = request.header("a2a-extensions", value).send().await.unwrap().text().await.unwrap();
+        let refused = "unsupported A2A extension(s): https://example.com/x";
+        assert_eq!(text.contains(refused), !accepted, "{text}");
+        assert_eq!(text.contains("UNSUPPORTED_OPERATION"), !accepted);
+    }
+}

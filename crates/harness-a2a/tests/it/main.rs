@@ -1,0 +1,17 @@
+//! The server over real sockets, on both bindings, with a scripted engine behind it.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail the test they help")]
+
+mod api;
+mod card;
+mod client;
+mod fake_engine;
+mod identity;
+mod json_rpc;
+mod limits;
+mod new_tasks;
+mod reading;
+mod rest;
+mod sending;
+mod server;
+mod streams;
+mod wire;
