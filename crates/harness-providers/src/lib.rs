@@ -6,8 +6,10 @@
 mod base_url;
 mod chat_completions;
 mod http_failure;
+mod scripted;
 mod sse;
 mod tool_names;
 
 pub use base_url::{BaseUrlError, check_base_url};
 pub use chat_completions::{ChatCompletionsConfig, ChatCompletionsProvider, ProviderSetupError};
+pub use scripted::{ScriptError, ScriptFormat, ScriptProblem, ScriptedProvider};

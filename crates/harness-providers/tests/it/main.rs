@@ -10,3 +10,4 @@ mod limits;
 mod local_model;
 mod outcome;
 mod requests;
+mod scripted;
