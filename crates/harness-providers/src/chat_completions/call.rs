@@ -29,6 +29,8 @@ const ERROR_BYTES_MAX: usize = 64 * 1024;
 const ERROR_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long the end of the stream may follow the end of the answer: usage comes last, and some servers never close.
 const CLOSE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long the end of the connection's use may follow `[DONE]`; a slower one costs a new connection.
+const DRAIN_WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// The state of one call; [`Call::next`] yields its events.
 pub(super) struct Call {
@@ -199,7 +201,12 @@ impl Call {
         while let Some(event) = reading.decoder.next_event() {
             match self.take_event(&event, &mut reading.answer, &reading.facts)? {
                 Progress::More => {}
-                Progress::Done => return self.end(*reading),
+                Progress::Done => {
+                    // Reading up to the end, which comes with the last event as a rule, lets the next call use the
+                    // same connection.
+                    let _ended = timeout(DRAIN_WAIT_MAX, reading.response.chunk()).await.is_ok();
+                    return self.end(*reading);
+                }
             }
         }
         Ok(Phase::Reading(reading))

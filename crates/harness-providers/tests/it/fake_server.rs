@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeSet,
+    net::SocketAddr,
     sync::{Arc, Mutex},
 };
 
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{Request, State},
+    extract::{ConnectInfo, Request, State},
     response::Response,
 };
 use futures::{StreamExt, stream};
@@ -81,6 +82,7 @@ struct Shared {
     /// What the `authorization` header has to be.
     authorization: Option<String>,
     seen: Mutex<Vec<Value>>,
+    peers: Mutex<BTreeSet<SocketAddr>>,
     violations: Mutex<Vec<String>>,
     /// Held by every response body: told when a client went away.
     bodies: Arc<tokio::sync::Notify>,
@@ -110,12 +112,14 @@ impl FakeServer {
             reply,
             authorization,
             seen: Mutex::default(),
+            peers: Mutex::default(),
             violations: Mutex::default(),
             bodies: Arc::default(),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let app = Router::new().fallback(answer).with_state(Arc::clone(&shared));
+        let app = app.into_make_service_with_connect_info::<SocketAddr>();
         let group = TaskGroup::new();
         let stop = group.stop_token().clone();
         group.spawn(async move {
@@ -133,6 +137,11 @@ impl FakeServer {
         self.shared.seen.lock().unwrap().clone()
     }
 
+    /// How many connections the requests came over.
+    pub(crate) fn connections(&self) -> usize {
+        self.shared.peers.lock().unwrap().len()
+    }
+
     /// Waits until a response body is no longer read.
     pub(crate) async fn client_gone(&self) {
         self.shared.bodies.notified().await;
@@ -145,7 +154,12 @@ impl Drop for FakeServer {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
+    shared.peers.lock().unwrap().insert(peer);
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, 64 << 20).await.unwrap();
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();

@@ -73,6 +73,19 @@ async fn text_arrives_while_the_model_speaks_and_dropping_the_stream_ends_the_ca
 }
 
 #[tokio::test]
+async fn calls_one_after_the_other_share_a_connection() {
+    let hi = r#"{"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+    for reply in [Reply::events(&[hi, "[DONE]"]), Reply::events(&[hi])] {
+        let server = FakeServer::start(reply).await;
+        let provider = provider(&server.base_url, true);
+        for _ in 0..3 {
+            run(&provider, request()).await.unwrap();
+        }
+        assert_eq!((server.requests().len(), server.connections()), (3, 1));
+    }
+}
+
+#[tokio::test]
 async fn nobody_there_is_retryable() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
