@@ -9,13 +9,13 @@ mod config;
 mod definition;
 pub mod demo;
 mod http;
-mod progress;
 mod restarts;
 mod result;
 mod server;
 mod session;
 mod stdio;
 mod tools;
+mod watched;
 
 pub use config::{McpOptions, ServerConfig, ServerTransport, StartProblem};
 pub use tools::McpTools;

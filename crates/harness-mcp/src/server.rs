@@ -1,10 +1,6 @@
 //! The owner of one server: it alone connects, respawns and closes, so that no two calls ever start it twice.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use harness_ports::TaskGroup;
 use rmcp::{
@@ -23,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::{McpOptions, ServerConfig, ServerTransport},
     http,
-    progress::Watched,
     restarts::Restarts,
-    session::{Client, Link, Session},
+    session::{Client, Link, Session, Wire},
     stdio::{self, ProcessHandle, Program},
+    watched::{Watch, Watched},
 };
 
 /// Calls that wait for a session; when full, further ones wait to wait.
@@ -208,7 +204,7 @@ impl Owner {
     }
 
     async fn open(&self) -> Result<(Connection, Vec<Tool>), Unavailable> {
-        let over = CancellationToken::new();
+        let watch = Watch::default();
         match &self.config.transport {
             ServerTransport::Stdio { command, args, env, cwd } => {
                 let program = Program {
@@ -222,15 +218,15 @@ impl Owner {
                     redactor: self.options.redactor.clone(),
                     leave_timeout: self.options.leave_timeout,
                 };
-                let (transport, mut process) = stdio::spawn(program, &over, &self.group)
+                let (transport, mut process) = stdio::spawn(program, &watch.over, &self.group)
                     .map_err(|error| format!("cannot be started: {}", error.kind()))?;
-                match self.greet(transport, over, Some(process.clone())).await {
+                match self.greet(transport, watch, Some(process.clone())).await {
                     Ok(opened) => Ok(opened),
                     Err(failed) => Err(with_last_words(failed, &mut process).await),
                 }
             }
             ServerTransport::StreamableHttp { url, headers } => {
-                self.greet(http::open(url, headers)?, over, None).await.map_err(Failed::words)
+                self.greet(http::open(url, headers)?, watch, None).await.map_err(Failed::words)
             }
         }
     }
@@ -238,15 +234,14 @@ impl Owner {
     async fn greet<T: Transport<RoleClient> + 'static>(
         &self,
         transport: T,
-        over: CancellationToken,
+        watch: Watch,
         process: Option<ProcessHandle>,
     ) -> Result<(Connection, Vec<Tool>), Failed> {
-        let tools_changed = Arc::new(AtomicBool::new(false));
-        let client = Client { tools_changed: tools_changed.clone() };
+        let wire = if process.is_some() { Wire::Pipe } else { Wire::Http };
         let greeting = async {
-            let transport = Watched::new(transport, over.clone());
-            let running = serve_client(client, transport).await.map_err(|error| describe(&error))?;
-            let link = Arc::new(Link::new(running.peer().clone(), over, tools_changed));
+            let transport = Watched::new(transport, watch.clone());
+            let running = serve_client(Client, transport).await.map_err(|error| describe(&error))?;
+            let link = Arc::new(Link::new(running.peer().clone(), wire, watch));
             let tools = link.list_tools().await?;
             let session = Arc::new(Session::new(link, &tools, Instant::now()));
             Ok((Connection { session, running, process }, tools))

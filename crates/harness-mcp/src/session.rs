@@ -18,7 +18,7 @@ use rmcp::{
         ErrorData, Implementation, ListToolsRequest, PaginatedRequestParams, RequestMetaObject, ServerResult,
         Tool,
     },
-    service::{NotificationContext, PeerRequestOptions, RequestHandle},
+    service::{PeerRequestOptions, RequestHandle},
 };
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::{
@@ -29,9 +29,9 @@ use tokio_util::{
 use crate::{
     definition::Digest,
     http::{HttpFault, fault_of},
-    progress::Progress,
     result::{dropped_output, output_of, output_of_unknown},
     stdio::is_unreadable,
+    watched::{Progress, Watch},
 };
 
 /// Pages of a tool list.
@@ -43,44 +43,48 @@ const NOTICE_TIMEOUT: Duration = Duration::from_millis(200);
 /// Characters of a server's own words in an error.
 const SERVER_WORDS_MAX: usize = 400;
 
+/// What calls are written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// A pipe: writing ends as soon as the server reads.
+    Pipe,
+    /// HTTP: sending ends when the response begins.
+    Http,
+}
+
 /// The open connection, shared by its owner and the calls.
 #[derive(Debug)]
 pub(crate) struct Link {
     peer: Peer<RoleClient>,
-    /// Cancelled when no answer can come any more.
-    over: CancellationToken,
+    wire: Wire,
+    watch: Watch,
     /// Cancelled when no further call should use it; calls in flight go on.
     retired: CancellationToken,
     in_flight: TaskTracker,
     answered: AtomicBool,
-    tools_changed: Arc<AtomicBool>,
 }
 
 impl Link {
-    pub(crate) fn new(
-        peer: Peer<RoleClient>,
-        over: CancellationToken,
-        tools_changed: Arc<AtomicBool>,
-    ) -> Self {
+    pub(crate) fn new(peer: Peer<RoleClient>, wire: Wire, watch: Watch) -> Self {
         Self {
             peer,
-            over,
+            wire,
+            watch,
             retired: CancellationToken::new(),
             in_flight: TaskTracker::new(),
             answered: AtomicBool::new(false),
-            tools_changed,
         }
     }
 
     /// Whether a call may use it.
     pub(crate) fn is_usable(&self) -> bool {
-        !self.over.is_cancelled() && !self.retired.is_cancelled()
+        !self.watch.over.is_cancelled() && !self.retired.is_cancelled()
     }
 
     /// Waits until no call may use it any more.
     pub(crate) async fn ended(&self) {
         tokio::select! {
-            () = self.over.cancelled() => {}
+            () = self.watch.over.cancelled() => {}
             () = self.retired.cancelled() => {}
         }
     }
@@ -90,7 +94,7 @@ impl Link {
         self.in_flight.close();
         tokio::select! {
             () = stop.cancelled() => {}
-            () = self.over.cancelled() => {}
+            () = self.watch.over.cancelled() => {}
             () = self.in_flight.wait() => {}
             () = tokio::time::sleep(within) => {}
         }
@@ -103,7 +107,7 @@ impl Link {
 
     /// Ends it at once, with every call in flight.
     pub(crate) fn end(&self) {
-        self.over.cancel();
+        self.watch.over.cancel();
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -117,12 +121,12 @@ impl Link {
 
     /// Whether the server said that its tools changed, since this was last asked.
     pub(crate) fn take_tools_changed(&self) -> bool {
-        self.tools_changed.swap(false, Ordering::AcqRel)
+        self.watch.tools_changed.swap(false, Ordering::AcqRel)
     }
 
     /// Asks for another listing before the next call.
     pub(crate) fn mark_tools_changed(&self) {
-        self.tools_changed.store(true, Ordering::Release);
+        self.watch.tools_changed.store(true, Ordering::Release);
     }
 
     /// Lists the tools, bounded. Errors: what is wrong, in words for people.
@@ -223,13 +227,13 @@ impl Session {
             }
             () = sleep_until(deadline) => {
                 give_up(handle, "out of time").await;
-                if progress.is_stuck() {
+                if self.link.wire == Wire::Pipe && progress.is_stuck() {
                     // The server does not even read: nothing else will get through either.
                     self.link.end();
                 }
                 return Ending::TimedOut { sent: progress.is_handed() };
             }
-            () = self.link.over.cancelled() => handle.rx.try_recv().ok(),
+            () = self.link.watch.over.cancelled() => handle.rx.try_recv().ok(),
         };
         match answer {
             Some(answer) => self.ending_of(answer, &progress, redactor),
@@ -321,19 +325,13 @@ async fn give_up(handle: RequestHandle<RoleClient>, reason: &str) {
     drop(timeout(NOTICE_TIMEOUT, handle.cancel(Some(reason.to_owned()))).await);
 }
 
-/// The harness as an MCP client: it offers nothing, and notes when a server changes its tools.
+/// The harness as an MCP client: it offers servers nothing.
 #[derive(Debug)]
-pub(crate) struct Client {
-    pub(crate) tools_changed: Arc<AtomicBool>,
-}
+pub(crate) struct Client;
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let version = env!("CARGO_PKG_VERSION");
         ClientConfig::new(ClientCapabilities::default(), Implementation::new(names::DEFAULT_AGENT, version))
-    }
-
-    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.tools_changed.store(true, Ordering::Release);
     }
 }

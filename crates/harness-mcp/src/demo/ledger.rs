@@ -1,9 +1,9 @@
 //! The ledger: one line per call, durable before the call is answered; for a call with a key, the line is the effect.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::OpenOptions,
     io::{self, Read as _, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -44,7 +44,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(data_dir: &std::path::Path, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(data_dir: &Path, clock: Arc<dyn Clock>) -> Self {
         Self { path: data_dir.join(FILE), clock }
     }
 
@@ -75,7 +75,7 @@ pub(super) enum Once {
     PerKey,
 }
 
-fn append(path: &std::path::Path, entry: &Entry, once: Once) -> io::Result<Recorded> {
+fn append(path: &Path, entry: &Entry, once: Once) -> io::Result<Recorded> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
     }
@@ -97,12 +97,8 @@ fn append(path: &std::path::Path, entry: &Entry, once: Once) -> io::Result<Recor
         line.insert(0, b'\n');
     }
     file.write_all(&line)?;
-    sync(&file)?;
+    file.sync_all()?;
     Ok(Recorded::Added)
-}
-
-fn sync(file: &File) -> io::Result<()> {
-    file.sync_all()
 }
 
 fn find(text: &str, entry: &Entry) -> Option<Entry> {

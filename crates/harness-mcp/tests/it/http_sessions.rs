@@ -21,7 +21,7 @@ fn done() -> [ToolPart; 1] {
     [ToolPart::Text("done".to_owned())]
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_are_answered_by_json_and_by_event_streams() {
     let server = HttpServer::start().await;
     let (tools, _group) = connected(&server).await;
@@ -37,7 +37,7 @@ async fn calls_are_answered_by_json_and_by_event_streams() {
     assert_eq!(server.seen("DELETE").len(), 1, "the session is given back");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_expired_session_is_initialised_once_and_a_repeatable_call_repeated_once() {
     let server = HttpServer::start().await;
     let (tools, _group) = connected(&server).await;
@@ -51,7 +51,7 @@ async fn an_expired_session_is_initialised_once_and_a_repeatable_call_repeated_o
     assert_eq!(calls, ["session-1", "session-2"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_expired_session_does_not_repeat_a_call_without_hints() {
     let server = HttpServer::start().await;
     let (tools, _group) = connected(&server).await;
@@ -67,7 +67,7 @@ async fn an_expired_session_does_not_repeat_a_call_without_hints() {
     assert_eq!(server.seen("initialize").len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_forgets_every_session_is_an_error_after_one_more_attempt() {
     let server = HttpServer::start().await;
     let (tools, _group) = connected(&server).await;
@@ -80,7 +80,7 @@ async fn a_server_that_forgets_every_session_is_an_error_after_one_more_attempt(
     assert_eq!(server.seen("initialize").len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failures_say_whether_the_call_may_have_run() {
     let mut server = HttpServer::start().await;
     let (tools, _group) = connected(&server).await;
@@ -104,7 +104,7 @@ async fn failures_say_whether_the_call_may_have_run() {
     assert_eq!(error.kind, ToolErrorKind::NotSent, "nobody listens");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_out_of_time_is_told_to_the_server_and_disturbs_no_other() {
     let server = HttpServer::start().await;
     let (tools, _group) = connected(&server).await;
@@ -121,10 +121,11 @@ async fn a_call_out_of_time_is_told_to_the_server_and_disturbs_no_other() {
     assert_eq!(meanwhile.parts, done());
     assert_eq!(hanging.unwrap_err().kind, ToolErrorKind::OutcomeUnknown);
     eventually("the server is told", || server.seen("notifications/cancelled").len() == 1).await;
+    assert_eq!(tools.call(call("p/h.act", nothing())).await.unwrap().parts, done());
     assert_eq!(server.seen("initialize").len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_beyond_the_limit_is_dropped_and_says_so() {
     let server = HttpServer::start().await;
     let (tools, _group) = connected(&server).await;
@@ -136,7 +137,7 @@ async fn a_response_beyond_the_limit_is_dropped_and_says_so() {
     assert_eq!(server.seen("tools/call").len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_cannot_be_used_are_problems() {
     let server = HttpServer::start().await;
     let with = |prefix: &str, url: &str, header: &str| ServerConfig {

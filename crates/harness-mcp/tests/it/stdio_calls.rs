@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::rig::{LONG, Rig, call, eventually, nothing};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_run_in_parallel_on_one_process() {
     let rig = Rig::start("plain").await;
     let began = Instant::now();
@@ -20,7 +20,7 @@ async fn calls_run_in_parallel_on_one_process() {
     assert_eq!(rig.state.starts().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_call_carries_its_key() {
     let rig = Rig::start("plain").await;
     let mut second = call("p/s.act", nothing());
@@ -31,7 +31,7 @@ async fn each_call_carries_its_key() {
     assert_eq!(rig.state.calls(), expected);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_out_of_time_is_unknown_and_told_to_the_server() {
     let rig = Rig::start("plain").await;
     let mut slow = call("p/s.sleep", json!({"ms": 60_000}));
@@ -44,7 +44,7 @@ async fn a_call_out_of_time_is_unknown_and_told_to_the_server() {
     assert_eq!(rig.state.starts().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_call_ends_at_once_and_is_told_to_the_server() {
     let rig = Rig::start("plain").await;
     let slow = call("p/s.sleep", json!({"ms": 60_000}));
@@ -65,7 +65,7 @@ async fn a_stopped_call_ends_at_once_and_is_told_to_the_server() {
     assert_eq!(rig.state.calls().len(), 1, "a call that was stopped before it began is not sent");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_failures_and_broken_answers_are_told_apart() {
     let rig = Rig::start("plain").await;
     let refused = rig.call("fail", json!({"kind": "refused"})).await.unwrap_err();
@@ -91,7 +91,7 @@ async fn refusals_failures_and_broken_answers_are_told_apart() {
     assert_eq!(rig.state.starts().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_reading_costs_only_its_calls() {
     let rig = Rig::start("deaf").await;
     rig.call("act", nothing()).await.unwrap();

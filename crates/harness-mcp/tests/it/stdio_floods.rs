@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{Rig, is_alive, nothing};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_megabytes_on_stderr_neither_block_nor_fill_anything() {
     let name = "stdio_floods::twenty_megabytes_on_stderr_neither_block_nor_fill_anything";
     if !std::env::args().any(|arg| arg == "--exact") {
@@ -38,14 +38,14 @@ fn resident_bytes() -> u64 {
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nonsense_on_stdout_is_skipped() {
     let rig = Rig::start("nonsense").await;
     assert_eq!(rig.text("act", nothing()).await, "act 1");
     assert_eq!(rig.state.starts().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn endless_nonsense_ends_the_server_and_the_call() {
     let rig = Rig::start("nonsense-forever").await;
     let error = rig.call("act", nothing()).await.unwrap_err();
@@ -55,7 +55,7 @@ async fn endless_nonsense_ends_the_server_and_the_call() {
     assert_eq!(rig.state.calls().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_results_arrive_whole_and_pictures_stay_pictures() {
     let rig = Rig::start("plain").await;
     let big = rig.call("big", json!({"kind": "json"})).await.unwrap();
@@ -73,7 +73,7 @@ async fn large_results_arrive_whole_and_pictures_stay_pictures() {
     assert_eq!(bytes.slice(..8), Bytes::from_static(b"\x89PNG\r\n\x1a\n"));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_result_beyond_the_limit_is_cut_and_says_so() {
     let rig = Rig::start("plain").await;
     let huge = rig.call("big", json!({"kind": "huge"})).await.unwrap();

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::rig::{LONG, Rig, State, call, eventually, is_alive, nothing, start};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_exits_after_each_answer_is_respawned_for_the_next_call() {
     let rig = Rig::start("dies-after").await;
     for n in 1..=4 {
@@ -21,7 +21,7 @@ async fn a_server_that_exits_after_each_answer_is_respawned_for_the_next_call() 
     assert_eq!(rig.text("act", nothing()).await, "act 5", "any tool may be called on a new process");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_races_with_the_exit_is_made_once_more() {
     let rig = Rig::start("dies-after").await;
     // Without waiting for the exit in between: the call meets a process that is about to go.
@@ -30,7 +30,7 @@ async fn a_call_that_races_with_the_exit_is_made_once_more() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_death_inside_a_call_without_hints_is_unknown_fast_and_never_repeated() {
     for mode in ["dies-inside", "dies-inside-with-child"] {
         let rig = Rig::start(mode).await;
@@ -45,7 +45,7 @@ async fn a_death_inside_a_call_without_hints_is_unknown_fast_and_never_repeated(
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_death_inside_a_repeatable_call_repeats_it_once_with_the_same_key() {
     for tool in ["read", "act_once"] {
         let rig = Rig::start("dies-inside-once").await;
@@ -54,7 +54,7 @@ async fn a_death_inside_a_repeatable_call_repeats_it_once_with_the_same_key() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_death_is_an_error_and_no_loop() {
     let rig = Rig::start("dies-inside").await;
     let error = rig.call("read", nothing()).await.unwrap_err();
@@ -67,7 +67,7 @@ async fn kill(pid: u32) {
     eventually("the process is gone", || !is_alive(pid)).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_no_longer_starts_is_not_hammered() {
     let rig = Rig::start("crashes-on-restart").await;
     kill(rig.state.starts()[0]).await;
@@ -88,7 +88,7 @@ async fn a_server_that_no_longer_starts_is_not_hammered() {
     assert!(rig.state.calls().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_definition_that_changed_with_a_restart_is_refused() {
     let rig = Rig::start("changes-on-restart").await;
     rig.call("read", nothing()).await.unwrap();
@@ -101,7 +101,7 @@ async fn a_definition_that_changed_with_a_restart_is_refused() {
     assert_eq!(rig.text("act", nothing()).await, "act 2", "tools that are as they were go on");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_definition_that_changed_while_connected_is_refused() {
     let rig = Rig::start("plain").await;
     rig.call("read", nothing()).await.unwrap();
@@ -112,7 +112,7 @@ async fn a_definition_that_changed_while_connected_is_refused() {
     assert_eq!(rig.state.starts().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_definition_that_changed_in_silence_is_noticed_when_the_listing_is_old() {
     let state = State::new();
     let options = harness_mcp::McpOptions { relist_after: Duration::ZERO, ..state.options() };
@@ -125,7 +125,7 @@ async fn a_definition_that_changed_in_silence_is_noticed_when_the_listing_is_old
     assert_eq!(state.starts().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_written_before_the_exit_counts() {
     let rig = Rig::start("exits-with-answer").await;
     let output = rig.call("big", json!({"kind": "json"})).await.unwrap();
@@ -133,7 +133,7 @@ async fn an_answer_written_before_the_exit_counts() {
     assert_eq!(rig.state.calls().len(), 1, "it was not needed twice");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_dead_or_stuck_server_does_not_disturb_another() {
     let states = [State::new(), State::new()];
     let servers = vec![states[0].server("p/bad", "dies-inside"), states[1].server("p/good", "plain")];
@@ -146,7 +146,7 @@ async fn one_dead_or_stuck_server_does_not_disturb_another() {
     assert_eq!(dying.unwrap_err().kind, ToolErrorKind::OutcomeUnknown);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_leaves_no_process_behind() {
     let states = [State::new(), State::new()];
     let servers = vec![states[0].server("p/a", "plain"), states[1].server("p/b", "stubborn")];
@@ -162,7 +162,7 @@ async fn shutdown_leaves_no_process_behind() {
     assert!(group.shutdown(LONG).await);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_group_that_was_given_ends_the_servers_too() {
     let state = State::new();
     let (_tools, problems, group) = start(vec![state.server("p/a", "stubborn")], state.options()).await;

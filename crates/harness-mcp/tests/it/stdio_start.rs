@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::rig::{LONG, Rig, State, call, nothing, start};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tools_are_registered_sorted_and_with_their_hints() {
     let rig = Rig::start("plain").await;
     assert_eq!(rig.problems, []);
@@ -37,7 +37,7 @@ async fn tools_are_registered_sorted_and_with_their_hints() {
     assert_eq!(error.code(), codes::TOOL_NOT_FOUND);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_sees_its_own_variables_and_six_of_ours() {
     let state = State::new();
     let copy = state.path().join("environ");
@@ -60,7 +60,7 @@ async fn a_child_sees_its_own_variables_and_six_of_ours() {
     assert_eq!(names, ["PATH", "PLUGIN_DATA", "USER"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn broken_servers_are_problems_and_the_others_work() {
     let states = [State::new(), State::new(), State::new()];
     let missing = ServerConfig {
@@ -92,7 +92,7 @@ async fn broken_servers_are_problems_and_the_others_work() {
     tools.call(call("p/good.read", nothing())).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_never_greets_is_given_up_in_time() {
     let (state, good) = (State::new(), State::new());
     let options = McpOptions { start_timeout: Duration::from_secs(2), ..state.options() };
@@ -110,7 +110,7 @@ async fn a_server_that_never_greets_is_given_up_in_time() {
     assert!(!crate::rig::is_alive(state.starts()[0]));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn odd_tools_are_left_out_one_by_one() {
     let rig = Rig::start("odd-tools").await;
     let mut left_out: Vec<_> = rig.problems.iter().map(|problem| problem.tool.clone().unwrap()).collect();

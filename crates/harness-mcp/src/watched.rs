@@ -1,16 +1,17 @@
-//! How far a call got: the difference between "not sent" and "outcome unknown".
+//! What passes through a transport and matters here: how far a call got (the difference between "not sent" and "outcome
+//! unknown"), that the tools changed, and that nothing more can come.
 
 use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
 };
 
 use rmcp::{
     RoleClient,
-    model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage, ServerNotification},
     transport::Transport,
 };
 use tokio_util::sync::CancellationToken;
@@ -39,16 +40,25 @@ impl Progress {
     }
 }
 
-/// A transport that notes the [`Progress`] of calls and cancels `over` when nothing more can come in.
+/// What a [`Watched`] transport tells. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watch {
+    /// Cancelled when nothing more can come in.
+    pub(crate) over: CancellationToken,
+    /// Set when the server says that its tools changed. It is set before anything that the server sent later is seen.
+    pub(crate) tools_changed: Arc<AtomicBool>,
+}
+
+/// A transport that notes the [`Progress`] of calls and what its [`Watch`] is for.
 #[derive(Debug)]
 pub(crate) struct Watched<T> {
     inner: T,
-    over: CancellationToken,
+    watch: Watch,
 }
 
 impl<T> Watched<T> {
-    pub(crate) fn new(inner: T, over: CancellationToken) -> Self {
-        Self { inner, over }
+    pub(crate) fn new(inner: T, watch: Watch) -> Self {
+        Self { inner, watch }
     }
 }
 
@@ -71,22 +81,31 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         let message = self.inner.receive().await;
-        if message.is_none() {
-            self.over.cancel();
+        match &message {
+            Some(message) if says_tools_changed(message) => {
+                self.watch.tools_changed.store(true, Ordering::Release);
+            }
+            Some(_) => {}
+            None => self.watch.over.cancel(),
         }
         message
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.over.cancel();
+        self.watch.over.cancel();
         self.inner.close().await
     }
 }
 
 impl<T> Drop for Watched<T> {
     fn drop(&mut self) {
-        self.over.cancel();
+        self.watch.over.cancel();
     }
+}
+
+fn says_tools_changed(message: &ServerJsonRpcMessage) -> bool {
+    matches!(message, JsonRpcMessage::Notification(notification)
+        if matches!(notification.notification, ServerNotification::ToolListChangedNotification(_)))
 }
 
 fn progress_of(message: &ClientJsonRpcMessage) -> Progress {
