@@ -17,7 +17,7 @@ async fn closing_ends_every_follower() {
     let mut never_polled = store.follow(&"u".into(), None);
     assert!(futures::poll!(waiting.next()).is_pending());
     store.close().await;
-    let mut late = store.follow(&"t".into(), None);
+    let mut late = store.follow(&"t".into(), Some(0));
     for stream in [&mut waiting, &mut never_polled, &mut late] {
         let error = stream.next().await.unwrap().unwrap_err();
         assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
