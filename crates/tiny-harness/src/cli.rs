@@ -1,0 +1,195 @@
+//! The command line: what can be typed, and nothing about what it does.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// An agent harness: serves and speaks A2A 1.0, runs tool-using agents as durable tasks.
+#[derive(Debug, Parser)]
+#[command(name = "tiny-harness", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// The configuration file. Without one, local defaults apply.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the agent over A2A until it is told to stop.
+    Serve(ServeArgs),
+    /// Watch an agent settle a complaint: real tools, a durable task, a scripted model. Needs no key and no network.
+    Demo(DemoArgs),
+    /// Talk to an agent: one message, or a conversation.
+    Chat(ChatArgs),
+    /// Look at tasks of an agent, or cancel one.
+    #[command(subcommand)]
+    Tasks(TasksCommand),
+    /// Check or show the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Measure this machine and this build against the numbers the project holds itself to.
+    Bench(BenchArgs),
+    /// The tool servers of the demo, over stdio.
+    #[command(hide = true)]
+    McpDemo(McpDemoArgs),
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Also run a worker in this process. The local engine always does.
+    #[arg(long)]
+    pub(crate) with_worker: bool,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
+}
+
+/// Faults for crash tests.
+#[derive(Debug, Default, Args)]
+pub(crate) struct FaultArgs {
+    /// Kill this process right before or after a commit of the store: `before:N`, `after:N`.
+    #[arg(long, hide = true, value_name = "WHEN:N")]
+    pub(crate) crash_at: Option<String>,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Answer the agent's question by itself.
+    #[arg(long)]
+    pub(crate) auto: bool,
+    /// Print the A2A events as JSON lines instead of a transcript.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Use a real model instead of the script, such as `openai:gpt-6.1-sol` (needs OPENAI_API_KEY or --base-url).
+    #[arg(long, value_name = "PROVIDER:NAME")]
+    pub(crate) model: Option<String>,
+    /// Address of an OpenAI-compatible server for --model, such as http://127.0.0.1:11434/v1.
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Where the demo keeps its state.
+    #[arg(long, value_name = "DIR", default_value = ".tiny-harness/demo")]
+    pub(crate) state: PathBuf,
+    /// Go on with the task that is there instead of starting a new one.
+    #[arg(long)]
+    pub(crate) resume: bool,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
+}
+
+/// Where an agent is, and who asks.
+#[derive(Debug, Args)]
+pub(crate) struct PeerArgs {
+    /// Address of the agent. Default: `server.base_url` of the configuration.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Who you are. Default: the name of the user at this machine.
+    #[arg(long, value_name = "ID")]
+    pub(crate) participant: Option<String>,
+}
+
+/// Arguments of `chat`.
+#[derive(Debug, Args)]
+pub(crate) struct ChatArgs {
+    #[command(flatten)]
+    pub(crate) peer: PeerArgs,
+    /// Go on with this task.
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    /// Print the A2A events as JSON lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say this, print the answer and leave. Without it: a conversation.
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) message: Vec<String>,
+}
+
+/// What to do with tasks.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TasksCommand {
+    /// List tasks, newest status first.
+    List {
+        #[command(flatten)]
+        peer: PeerArgs,
+        /// Only tasks in this state, such as `working`.
+        #[arg(long)]
+        state: Option<String>,
+        /// Only tasks of this context.
+        #[arg(long, value_name = "CONTEXT")]
+        context: Option<String>,
+        /// Tasks at most.
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=100))]
+        limit: u16,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one task: status, plan, participants, messages, artifacts.
+    Show {
+        #[command(flatten)]
+        peer: PeerArgs,
+        /// The task.
+        task: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Cancel a task.
+    Cancel {
+        #[command(flatten)]
+        peer: PeerArgs,
+        /// The task.
+        task: String,
+    },
+    /// Print the events of a task, and follow it while it works.
+    Events {
+        #[command(flatten)]
+        peer: PeerArgs,
+        /// The task.
+        task: String,
+        /// Only events after this one.
+        #[arg(long, value_name = "SEQ")]
+        after: Option<u64>,
+        /// Print JSON lines.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What to do with the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Say what is wrong with it, all at once.
+    Check,
+    /// Print the effective values; secrets are masked.
+    Show,
+}
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Only rows whose name contains this.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// A short run that shows the harness works; its numbers mean little.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `mcp-demo`.
+#[derive(Debug, Args)]
+pub(crate) struct McpDemoArgs {
+    /// `orders` or `policy`.
+    #[arg(value_parser = ["orders", "policy"])]
+    pub(crate) server: String,
+    /// Where the ledger is.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+}

@@ -1,0 +1,57 @@
+//! `tiny-harness serve`: serves until it is told to stop.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    cli::ServeArgs,
+    config::Config,
+    failure::Failure,
+    faults,
+    harness::{Harness, StartOptions},
+    output,
+};
+
+/// How a server was told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// By SIGTERM: an orderly end.
+    Terminated,
+    /// By Ctrl-C.
+    Interrupted,
+}
+
+/// Serves. Running tasks go on at the next start.
+pub(crate) async fn run(
+    args: ServeArgs,
+    config: &Config,
+    env: BTreeMap<String, String>,
+    program: PathBuf,
+) -> Result<Stopped, Failure> {
+    // Before anything is started: a signal during the start must end in an orderly way as well.
+    let stop = stop_signal()?;
+    let on_commit = args.faults.crash_at.as_deref().map(faults::crash_hook).transpose()?;
+    let options = StartOptions { env, program, on_commit, observer: None };
+    let harness = Harness::start(config, options).await?;
+    output::problem(&format!("serving {} at {}", config.card.name, harness.base_url));
+    let stopped = stop.await;
+    output::problem("stopping; tasks at work go on at the next start");
+    if !harness.stop().await {
+        tracing::warn!("not everything ended within the grace; it goes on at the next start");
+    }
+    Ok(stopped)
+}
+
+/// Resolves when the process is asked to stop.
+pub(crate) fn stop_signal() -> Result<impl Future<Output = Stopped>, Failure> {
+    let failed = |e: std::io::Error| Failure::general(format!("cannot listen for signals: {e}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => Stopped::Terminated,
+            _ = interrupt.recv() => Stopped::Interrupted,
+        }
+    })
+}

@@ -1,0 +1,79 @@
+//! The list of every table and key, for messages and for the documentation.
+
+use super::{
+    models::{Anthropic, Compatible, Model, OpenAi, Scripted},
+    operation::{AgentsPolicy, Context, Heartbeat, Limits, O11y, Retention, RetryPolicy, Store},
+    section::{KeyDoc, Section},
+    server::{Agent, Card, CardSkill, Server, Top},
+    temporal::{Temporal, TemporalEmbedded},
+};
+
+/// A table, for the documentation.
+pub(crate) struct TableDoc {
+    /// Path: empty for the top of the file; `NAME` stands for a name of the user's choice, `[]` for a list.
+    pub(crate) path: &'static str,
+    /// What it is for.
+    pub(crate) about: String,
+    /// Its keys.
+    pub(crate) keys: Vec<KeyDoc>,
+}
+
+/// Every table, in the order of the documentation.
+pub(crate) fn tables() -> Vec<TableDoc> {
+    fn table<T: Section>(path: &'static str) -> TableDoc {
+        TableDoc { path, about: T::about(), keys: T::keys() }
+    }
+    vec![
+        table::<Top>(""),
+        table::<Agent>("agents[]"),
+        table::<Server>("server"),
+        table::<Card>("card"),
+        table::<CardSkill>("card.skills[]"),
+        table::<Model>("model"),
+        table::<Scripted>("model.scripted"),
+        table::<OpenAi>("openai"),
+        table::<Anthropic>("anthropic"),
+        table::<Compatible>("providers.NAME"),
+        table::<Store>("store"),
+        table::<Context>("context"),
+        table::<Limits>("limits"),
+        table::<RetryPolicy>("retries.default"),
+        table::<RetryPolicy>("retries.per_activity.NAME"),
+        table::<AgentsPolicy>("agents_policy"),
+        table::<Heartbeat>("heartbeat"),
+        table::<Retention>("retention"),
+        table::<O11y>("o11y"),
+        table::<Temporal>("temporal"),
+        table::<TemporalEmbedded>("temporal.embedded"),
+    ]
+}
+
+/// The tables that have a key or a nested table of this name; an empty path is the top of the file.
+pub(super) fn homes_of(key: &str) -> Vec<&'static str> {
+    if key == "agents" {
+        return vec![""];
+    }
+    let has = |table: &TableDoc| table.keys.iter().any(|known| known.name == key);
+    tables().iter().filter(|table| has(table)).map(|table| table.path).collect()
+}
+
+/// The reference as Markdown: a heading, a paragraph and a table of keys for each table.
+pub(crate) fn markdown() -> String {
+    let mut text = String::new();
+    for table in tables() {
+        let heading = match table.path {
+            "" => "Top of the file".to_owned(),
+            path => match path.strip_suffix("[]") {
+                Some(list) => format!("`[[{list}]]`"),
+                None => format!("`[{path}]`"),
+            },
+        };
+        text.push_str(&format!("### {heading}\n\n{}\n\n", table.about));
+        text.push_str("| Key | Value | Default | Meaning |\n|---|---|---|---|\n");
+        for key in table.keys {
+            text.push_str(&format!("| `{}` | {} | {} | {} |\n", key.name, key.kind, key.default, key.doc));
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,66 @@
+//! The effective configuration as TOML: every key with the value that counts. Secrets are named, never shown.
+
+use super::{Config, section::Section};
+
+impl Config {
+    /// The whole configuration as it counts. Loading it again under the same environment gives the same one.
+    pub(crate) fn show(&self) -> String {
+        let mut text = match &self.file {
+            Some(file) => format!("# Effective configuration: {} and defaults.\n", file.display()),
+            None => "# Effective configuration: no file, defaults only.\n".to_owned(),
+        };
+        keys(&mut text, &self.top);
+        table(&mut text, "[server]", &self.server);
+        table(&mut text, "[card]", &self.card);
+        for skill in &self.card_skills {
+            table(&mut text, "[[card.skills]]", skill);
+        }
+        for (path, values) in &self.models.tables {
+            text.push_str(&format!("\n[{path}]\n"));
+            lines(&mut text, values);
+        }
+        table(&mut text, "[store]", &self.store);
+        table(&mut text, "[context]", &self.context);
+        table(&mut text, "[limits]", &self.limits);
+        table(&mut text, "[retries.default]", &self.retries.default);
+        for (activity, policy) in &self.retries.per_activity {
+            table(&mut text, &format!("[retries.per_activity.{activity}]"), policy);
+        }
+        table(&mut text, "[agents_policy]", &self.agents_policy);
+        table(&mut text, "[heartbeat]", &self.heartbeat);
+        table(&mut text, "[retention]", &self.retention);
+        table(&mut text, "[o11y]", &self.o11y);
+        for agent in &self.agents {
+            table(&mut text, "[[agents]]", agent);
+        }
+        text.push_str("\n# Secrets, from the environment:\n");
+        if self.secret_values.is_empty() {
+            text.push_str("# none\n");
+        }
+        for (name, secret) in &self.secret_values {
+            text.push_str(&format!("# {name} = {secret}\n"));
+        }
+        for note in &self.notes {
+            text.push_str(&format!("# note: {note}\n"));
+        }
+        self.redactor().text(&text)
+    }
+}
+
+fn table<T: Section>(text: &mut String, header: &str, section: &T) {
+    text.push_str(&format!("\n{header}\n"));
+    keys(text, section);
+}
+
+fn keys<T: Section>(text: &mut String, section: &T) {
+    lines(text, &section.show());
+}
+
+fn lines(text: &mut String, values: &[(&'static str, Option<String>)]) {
+    for (key, value) in values {
+        match value {
+            Some(value) => text.push_str(&format!("{key} = {value}\n")),
+            None => text.push_str(&format!("# {key} is not set\n")),
+        }
+    }
+}

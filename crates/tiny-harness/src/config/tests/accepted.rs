@@ -1,0 +1,215 @@
+//! What is accepted, what it means, and that showing it loses nothing.
+
+use std::{net::SocketAddr, time::Duration};
+
+use harness_model::Lifecycle;
+use harness_telemetry::LogLevel;
+
+use super::{Case, file, no_file};
+use crate::config::{ProviderKind, Updates};
+
+const LOCAL_MODEL: &str =
+    "[providers.local]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3:8b\"\n";
+
+fn endpoint(case: &Case) -> crate::config::Endpoint {
+    match case.accepted().models.default_provider().expect("a default provider").kind.clone() {
+        ProviderKind::ChatCompletions(endpoint) => endpoint,
+        ProviderKind::Scripted { path } => panic!("scripted: {}", path.display()),
+    }
+}
+
+#[test]
+fn no_file_with_a_key_is_a_local_server() {
+    let case = no_file().env("OPENAI_API_KEY", "sk-abcdefghij");
+    let config = case.accepted();
+    assert_eq!(config.server.bind.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.server.anonymous.as_deref(), Some("local-user"));
+    assert_eq!(config.store.sqlite_path, case.folder.path().join("tiny-harness.sqlite3"));
+    assert_eq!(config.plugin_data_root(), case.folder.path().join("plugin-data"));
+    assert_eq!(config.base_url(SocketAddr::from(([127, 0, 0, 1], 4711))), "http://127.0.0.1:4711");
+    assert!(config.notes.is_empty());
+    let endpoint = endpoint(&case);
+    assert_eq!(endpoint.base_url, "https://api.openai.com/v1");
+    assert_eq!((endpoint.model.as_str(), endpoint.context_window_tokens), ("gpt-6.1-sol", 1_050_000));
+    assert_eq!(endpoint.api_key.expect("a key").reveal(), "sk-abcdefghij");
+}
+
+#[test]
+fn a_file_does_not_make_requests_anonymous() {
+    assert_eq!(file(LOCAL_MODEL).accepted().server.anonymous, None);
+}
+
+#[test]
+fn the_example_of_the_manual() {
+    let config = file(&format!(
+        r#"plugins = ["plugins/acme-support", "/opt/shared/plugins/crm"]
+agents = [
+  {{ id = "billing", url = "https://billing.example.com", updates = "follow", follow_interval = "PT10S" }},
+  {{ id = "ledger", url = "http://127.0.0.1:8091" }},
+]
+
+[server]
+base_url = "http://localhost:8090"
+lifecycle = "delegated"
+delegators = ["front-desk"]
+
+[card]
+name = "Order ledger"
+description = "Answers questions about the status of an order. Give it the order number."
+
+[[card.skills]]
+id = "order-status"
+name = "Order status"
+description = "Looks up an order by its number and reports its status and dates."
+examples = ["What is the status of order 48213?"]
+
+[retries.default]
+maximum_attempts = 3
+[retries.per_activity.invoke_llm]
+initial_interval = 0.25
+
+[o11y]
+log_level = "debug"
+{LOCAL_MODEL}"#
+    ))
+    .accepted();
+    assert!(config.plugins()[0].is_absolute() && config.plugins()[0].ends_with("plugins/acme-support"));
+    assert_eq!(config.plugins()[1].to_str(), Some("/opt/shared/plugins/crm"));
+    assert_eq!(
+        (config.agents[0].updates, config.agents[0].follow_interval),
+        (Updates::Follow, Duration::from_secs(10))
+    );
+    assert_eq!(
+        (config.agents[1].updates, config.agents[1].follow_interval),
+        (Updates::Auto, Duration::from_secs(5))
+    );
+    assert_eq!(config.server.lifecycle, Lifecycle::Delegated);
+    assert_eq!(config.base_url(SocketAddr::from(([127, 0, 0, 1], 1))), "http://localhost:8090");
+    assert_eq!((config.card.name.as_str(), config.card.version.as_str()), ("Order ledger", "0.1.0"));
+    assert_eq!(config.card_skills[0].examples.len(), 1);
+    assert_eq!(config.retries.default.maximum_attempts, 3);
+    // A policy of one activity does not take anything from the default policy.
+    let own = &config.retries.per_activity["invoke_model"];
+    assert_eq!((own.initial_interval, own.maximum_attempts), (Duration::from_millis(250), 5));
+    assert_eq!(config.o11y.log_level, LogLevel::Debug);
+    assert_eq!(config.notes, ["agents is set and has no effect in this build"]);
+}
+
+#[test]
+fn the_default_provider() {
+    let both = format!("{LOCAL_MODEL}[openai]\nbase_url = \"http://127.0.0.1/v1\"\n");
+    for (case, expected) in [
+        (file(LOCAL_MODEL), "local"),
+        // A key in the environment does not outvote the file.
+        (file(LOCAL_MODEL).env("OPENAI_API_KEY", "k"), "local"),
+        (file(&both), "openai"),
+        (file(&format!("[model]\nprovider = \"local\"\n{both}")), "local"),
+        (
+            file(&format!("[model]\nprovider = \"openai\"\n{LOCAL_MODEL}")).env("OPENAI_API_KEY", "k"),
+            "openai",
+        ),
+        (file("[server]\n").env("OPENAI_API_KEY", "k"), "openai"),
+        (file(&format!("[anthropic]\nmodel = \"m\"\n[model]\nprovider = \"local\"\n{LOCAL_MODEL}")), "local"),
+    ] {
+        assert_eq!(case.accepted().models.default, expected);
+    }
+}
+
+#[test]
+fn a_scripted_model() {
+    let case = file("[model.scripted]\npath = \"turns.toml\"\n");
+    std::fs::write(case.folder.path().join("turns.toml"), "").unwrap();
+    let models = case.accepted().models;
+    assert_eq!(models.default, "scripted");
+    let path = case.folder.path().join("turns.toml");
+    assert_eq!(models.default_provider().unwrap().kind, ProviderKind::Scripted { path });
+    assert!(models.selectable().is_empty());
+}
+
+#[test]
+fn providers_without_their_key_are_left_out_unless_they_are_the_default() {
+    let config = file(&format!("[model]\nprovider = \"local\"\n[openai]\n{LOCAL_MODEL}")).accepted();
+    let names: Vec<&str> = config.models.providers.iter().map(|provider| provider.name.as_str()).collect();
+    assert_eq!(names, ["local"]);
+    assert_eq!(
+        config.notes,
+        [
+            "provider openai is left out: provider `openai` needs a key and OPENAI_API_KEY is not set; set OPENAI_API_KEY, \
+          or set base_url to a server that needs none"
+        ]
+    );
+}
+
+#[test]
+fn keys_of_named_providers() {
+    let named = "[providers.my-box]\nbase_url = \"https://box/v1\"\nmodel = \"m\"\n";
+    assert!(endpoint(&file(named)).api_key.is_none());
+    assert_eq!(endpoint(&file(named).env("MY_BOX_API_KEY", "k1")).api_key.expect("set").reveal(), "k1");
+    let explicit = format!("{named}api_key_env = \"OTHER\"\n");
+    assert_eq!(endpoint(&file(&explicit).env("OTHER", "k2")).api_key.expect("set").reveal(), "k2");
+    // A key over plain http stays on this machine.
+    let loopback = named.replace("https://box", "http://[::1]:1");
+    assert!(endpoint(&file(&loopback).env("MY_BOX_API_KEY", "k1")).api_key.is_some());
+}
+
+#[test]
+fn models_that_a_task_may_choose() {
+    let config = file(
+        "[model]\nprovider = \"a\"\n\
+         [providers.a]\nbase_url = \"http://x\"\nmodel = \"m\"\nmodels = [\"m2\"]\nreasoning_efforts = [\"low\"]\n\
+         [providers.b]\nbase_url = \"http://x\"\nmodel = \"m\"\nreasoning_efforts = [\"low\", \"high\"]\n",
+    )
+    .accepted();
+    assert_eq!(config.models.selectable(), ["a:m", "a:m2", "b:m", "m", "m2"]);
+    assert_eq!(config.models.reasoning_efforts(), ["high", "low"]);
+}
+
+#[test]
+fn what_is_shown_is_the_same_configuration_and_holds_no_secret() {
+    let text = format!(
+        "plugins = [\"p\"]\nagents = [{{ id = \"b\", url = \"https://b\" }}]\n[server]\nanonymous = \"me \\\"x\\\"\"\n\
+         [[card.skills]]\nid = \"a\"\nname = \"A\"\n[retries.per_activity.invoke_tool]\nmaximum_attempts = 1\n{LOCAL_MODEL}"
+    );
+    let case = file(&text)
+        .env("LOCAL_API_KEY", "secret-of-the-box")
+        .env("ANTHROPIC_API_KEY", "another-secret")
+        .env("OPENAI_BASE_URL", "http://ignored.example")
+        .env("TINY_HARNESS_PUSH_KEY", "AAECAwQFBgcICQoLDA0ODw==");
+    let config = case.accepted();
+    let shown = config.show();
+    for secret in ["secret-of-the-box", "another-secret", "AAECAwQFBgcICQoLDA0ODw==", "ignored.example"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    assert!(shown.contains("# LOCAL_API_KEY = [REDACTED]"), "{shown}");
+    assert!(!format!("{config:?}").contains("secret-of-the-box"));
+    let mut again = file(&shown);
+    again.env = case.env.clone();
+    let mut reloaded = again.accepted();
+    // What is left out besides the file's notes is known from the tables alone.
+    reloaded.notes = config.notes.clone();
+    assert_eq!(reloaded, config, "{shown}");
+}
+
+#[test]
+fn the_environment_never_changes_where_a_key_goes() {
+    let case = no_file().env("OPENAI_API_KEY", "k").env("OPENAI_BASE_URL", "http://evil.example");
+    assert_eq!(endpoint(&case).base_url, "https://api.openai.com/v1");
+    assert_eq!(case.accepted().notes, ["OPENAI_BASE_URL is not used; set base_url in [openai] instead"]);
+}
+
+#[test]
+fn bind_addresses() {
+    for (text, shown, loopback) in [
+        ("127.0.0.1:0", "127.0.0.1:0", true),
+        ("localhost:80", "localhost:80", true),
+        ("[::1]:80", "[::1]:80", true),
+        ("::1:80", "[::1]:80", true),
+    ] {
+        let bind = file(&format!("[server]\nbind = \"{text}\"\n{LOCAL_MODEL}")).accepted().server.bind;
+        assert_eq!((bind.to_string().as_str(), bind.is_loopback()), (shown, loopback));
+    }
+    let open = file(&format!(
+        "[server]\nbind = \"[::]:80\"\nperimeter = true\nbase_url = \"https://agent.example.com\"\n{LOCAL_MODEL}"
+    ));
+    assert!(!open.accepted().server.bind.is_loopback());
+}

@@ -1,0 +1,216 @@
+//! The harness put together: configuration in, a serving agent out. Everything meets here and nowhere else.
+
+mod models;
+mod plugins;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use harness_a2a::{A2aConfig, A2aService};
+use harness_activities::{Activities, ActivityObserver, ContextSettings, Deps};
+use harness_agent::{Retries, RetryPolicy, TaskDefinition, TaskSettings};
+use harness_engine_local::{EngineOptions, EngineParts, LocalEngine};
+use harness_model::{AgentId, ParticipantId};
+use harness_ports::{Clock, IdSource, Store, StoreError, TaskGroup, ToolSource};
+use harness_store::{CommitHook, SqliteStore, StoreOptions};
+use tokio::net::TcpListener;
+
+use crate::{
+    config::Config,
+    failure::Failure,
+    system::{RandomIds, SystemClock},
+};
+
+/// What the configuration does not say.
+pub(crate) struct StartOptions {
+    /// The environment; tool servers get a few variables of it.
+    pub(crate) env: BTreeMap<String, String>,
+    /// This program, for plugins whose servers are part of it.
+    pub(crate) program: PathBuf,
+    /// Faults for crash tests.
+    pub(crate) on_commit: Option<CommitHook>,
+    /// Hears about every activity.
+    pub(crate) observer: Option<Arc<dyn ActivityObserver>>,
+}
+
+/// A running harness. Ends only through [`Harness::stop`].
+pub(crate) struct Harness {
+    /// Where clients reach it.
+    pub(crate) base_url: String,
+    server: TaskGroup,
+    tools_group: TaskGroup,
+    engine: Arc<LocalEngine>,
+    tools: Arc<dyn ToolSource>,
+    store: Arc<SqliteStore>,
+    grace: Duration,
+}
+
+/// How long tool servers and the rest may take to leave at the end.
+const LEAVE_TIME: Duration = Duration::from_secs(5);
+
+impl Harness {
+    /// Starts everything and returns once the server listens.
+    /// Errors: texts for the operator; whatever was started is stopped again.
+    pub(crate) async fn start(config: &Config, options: StartOptions) -> Result<Self, Failure> {
+        let store = open_store(config, options.on_commit.clone())?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
+        let tools_group = TaskGroup::new();
+        let extras = plugins::load(config, &options, &tools_group).await;
+        let provider = models::provider(config)?;
+        let info = provider.info();
+        tracing::info!("model endpoint {} api={} model={}", info.endpoint, info.api, info.model);
+
+        let shared_store: Arc<dyn Store> = store.clone();
+        let activities = Activities::new(Deps {
+            store: Arc::clone(&shared_store),
+            provider,
+            tools: Arc::clone(&extras.tools),
+            skills: Arc::new(extras.skills),
+            prompt: extras.prompt,
+            agents_roster: "(no agents)".to_owned(),
+            redactor: Arc::new(config.redactor()),
+            clock: Arc::clone(&clock),
+            context: context_settings(config),
+            observer: options.observer.clone(),
+        });
+        let engine = LocalEngine::start(
+            EngineParts {
+                store: Arc::clone(&shared_store),
+                activities: Arc::new(activities),
+                clock: Arc::clone(&clock),
+                ids: Arc::clone(&ids),
+                workflows: vec![Arc::new(TaskDefinition::new(task_settings(config)))],
+            },
+            EngineOptions::default(),
+        );
+
+        let (listener, base_url) = listen(config).await?;
+        let service = A2aService::new(
+            a2a_config(config, &base_url),
+            engine.clone(),
+            shared_store,
+            clock,
+            ids,
+            Arc::new(config.redactor()),
+        );
+        let server = TaskGroup::new();
+        let router = harness_a2a::router(service, Default::default());
+        server.spawn(harness_a2a::serve(listener, router, server.stop_token().clone(), server.clone()));
+        Ok(Self {
+            base_url,
+            server,
+            tools_group,
+            engine,
+            tools: extras.tools,
+            store,
+            grace: config.server.shutdown_grace,
+        })
+    }
+
+    /// Stops in order: no new requests, activities may end within the grace, tool servers leave, the store closes.
+    /// Tasks that were at work go on at the next start; none is canceled. Returns whether everything ended by itself.
+    pub(crate) async fn stop(self) -> bool {
+        let mut ended = self.server.shutdown(LEAVE_TIME).await;
+        ended &= self.engine.drain(self.grace).await;
+        self.tools.shutdown().await;
+        ended &= self.tools_group.shutdown(LEAVE_TIME).await;
+        self.store.close().await;
+        ended
+    }
+}
+
+fn open_store(config: &Config, on_commit: Option<CommitHook>) -> Result<Arc<SqliteStore>, Failure> {
+    let path = &config.store.sqlite_path;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(directory).map_err(|e| {
+        Failure::general(format!("cannot create the folder {} of the store: {e}", directory.display()))
+    })?;
+    let mut options = StoreOptions::new(path.clone());
+    options.on_commit = on_commit;
+    SqliteStore::open(options).map_err(|error| Failure::general(store_problem(path, &error)))
+}
+
+fn store_problem(path: &Path, error: &StoreError) -> String {
+    let cause = std::error::Error::source(error).map(|e| format!(": {e}")).unwrap_or_default();
+    format!("[{}] {error}{cause} (store.sqlite_path = {})", error.code(), path.display())
+}
+
+async fn listen(config: &Config) -> Result<(TcpListener, String), Failure> {
+    let bind = config.server.bind.to_string();
+    let failed = |e: io::Error| Failure::general(format!("cannot listen on {bind}: {e} (server.bind)"));
+    let listener = TcpListener::bind(&bind).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, config.base_url(address)))
+}
+
+fn a2a_config(config: &Config, base_url: &str) -> A2aConfig {
+    let server = &config.server;
+    let mut a2a = A2aConfig::new(base_url, AgentId::new(server.agent_id.clone()));
+    a2a.card.name.clone_from(&config.card.name);
+    a2a.card.version.clone_from(&config.card.version);
+    if let Some(description) = &config.card.description {
+        a2a.card.description.clone_from(description);
+    }
+    a2a.card.skills = config.card_skills.iter().map(card_skill).collect();
+    a2a.lifecycle = server.lifecycle;
+    a2a.anonymous = server.anonymous.clone().map(ParticipantId::new);
+    a2a.delegators = server.delegators.iter().cloned().map(ParticipantId::new).collect();
+    a2a.models = config.models.selectable();
+    a2a.reasoning_efforts = config.models.reasoning_efforts();
+    a2a.max_request_bytes = usize::try_from(server.max_request_bytes).unwrap_or(usize::MAX);
+    a2a.rate_limit_per_minute = server.rate_limit_per_minute;
+    a2a.cors_origins.clone_from(&server.cors_origins);
+    a2a
+}
+
+fn card_skill(skill: &crate::config::CardSkill) -> harness_a2a::CardSkill {
+    harness_a2a::CardSkill {
+        id: skill.id.clone(),
+        name: skill.name.clone(),
+        description: skill.description.clone().unwrap_or_default(),
+        tags: skill.tags.clone(),
+        examples: skill.examples.clone(),
+    }
+}
+
+fn context_settings(config: &Config) -> ContextSettings {
+    ContextSettings {
+        turn_budget_tokens: config.context.turn_budget_tokens,
+        compaction_fraction: config.context.compaction_fraction,
+        max_output_tokens: models::max_output_tokens(config),
+    }
+}
+
+fn task_settings(config: &Config) -> TaskSettings {
+    let per_activity = config.retries.per_activity.iter();
+    TaskSettings {
+        max_turns: config.context.max_turns,
+        retries: Retries {
+            default: retry_policy(&config.retries.default),
+            per_activity: per_activity.map(|(name, policy)| (name.clone(), retry_policy(policy))).collect(),
+        },
+        model_timeout_ms: millis(config.limits.model_timeout),
+        tool_timeout_ms: millis(config.limits.tool_timeout),
+        activity_timeout_ms: millis(config.limits.activity_timeout),
+    }
+}
+
+fn retry_policy(policy: &crate::config::RetryPolicy) -> RetryPolicy {
+    RetryPolicy {
+        initial_interval_ms: millis(policy.initial_interval),
+        backoff_coefficient: policy.backoff_coefficient,
+        maximum_interval_ms: millis(policy.maximum_interval),
+        maximum_attempts: policy.maximum_attempts,
+        non_retryable_error_types: policy.non_retryable_error_types.clone(),
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,93 @@
+//! The model providers of the configuration behind one port: a task may name one, otherwise the default answers.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use harness_ports::{ModelInfo, ModelProvider, ModelRequest, ModelStream};
+use harness_providers::{ChatCompletionsConfig, ChatCompletionsProvider, ScriptedProvider};
+
+use crate::{
+    config::{Config, Endpoint, Provider, ProviderKind},
+    failure::Failure,
+};
+
+/// Output tokens of one answer when the provider's table does not say.
+const MAX_OUTPUT_TOKENS: u32 = 2_000;
+
+/// Sets up every provider that can be used.
+pub(super) fn provider(config: &Config) -> Result<Arc<dyn ModelProvider>, Failure> {
+    let mut providers: BTreeMap<String, Arc<dyn ModelProvider>> = BTreeMap::new();
+    for provider in &config.models.providers {
+        providers.insert(provider.name.clone(), one(provider)?);
+    }
+    let default = providers.get(&config.models.default).cloned();
+    let default =
+        default.ok_or_else(|| Failure::general("no model provider is configured (model.provider)"))?;
+    Ok(Arc::new(Providers { default, providers }))
+}
+
+/// Output tokens of one answer of the default provider.
+pub(super) fn max_output_tokens(config: &Config) -> u32 {
+    match config.models.default_provider().map(|provider| &provider.kind) {
+        Some(ProviderKind::ChatCompletions(endpoint)) => endpoint.max_output_tokens,
+        Some(ProviderKind::Scripted { .. }) | None => MAX_OUTPUT_TOKENS,
+    }
+}
+
+fn one(provider: &Provider) -> Result<Arc<dyn ModelProvider>, Failure> {
+    match &provider.kind {
+        ProviderKind::Scripted { path } => {
+            let scripted = ScriptedProvider::load(path);
+            Ok(Arc::new(
+                scripted.map_err(|error| {
+                    Failure::config(error.to_string().lines().map(str::to_owned).collect())
+                })?,
+            ))
+        }
+        ProviderKind::ChatCompletions(endpoint) => {
+            let config = chat_completions(&provider.name, endpoint);
+            let set_up = ChatCompletionsProvider::new(config)
+                .map_err(|error| Failure::general(format!("provider {}: {error}", provider.name)))?;
+            Ok(Arc::new(set_up))
+        }
+    }
+}
+
+fn chat_completions(name: &str, endpoint: &Endpoint) -> ChatCompletionsConfig {
+    ChatCompletionsConfig {
+        name: name.to_owned(),
+        base_url: endpoint.base_url.clone(),
+        api_key: endpoint.api_key.clone(),
+        model: endpoint.model.clone(),
+        models: endpoint.models.clone(),
+        timeout: endpoint.timeout,
+        max_output_tokens: endpoint.max_output_tokens,
+        context_window_tokens: endpoint.context_window_tokens,
+        stream: endpoint.stream,
+    }
+}
+
+/// Chooses among providers by the name in front of a model: `provider:model`.
+struct Providers {
+    default: Arc<dyn ModelProvider>,
+    providers: BTreeMap<String, Arc<dyn ModelProvider>>,
+}
+
+impl ModelProvider for Providers {
+    fn info(&self) -> ModelInfo {
+        self.default.info()
+    }
+
+    fn stream(&self, mut request: ModelRequest) -> ModelStream {
+        let named = request.model.as_deref().and_then(|model| {
+            let (name, model) = model.split_once(':')?;
+            Some((self.providers.get(name)?, model.to_owned()))
+        });
+        match named {
+            Some((provider, model)) => {
+                request.model = Some(model);
+                provider.stream(request)
+            }
+            None => self.default.stream(request),
+        }
+    }
+}
