@@ -24,10 +24,7 @@ pub(crate) fn start(
 ) -> CancellationToken {
     let cancel = context.halt.child_token();
     let run = Run { context: Arc::clone(context), workflow_id: workflow_id.clone(), cancel: cancel.clone() };
-    // What repeats no effect is left to the next process when this one is about to stop.
-    if !(context.is_draining() && task.options.on_crash == OnCrash::Rerun) {
-        context.work.spawn(run.run(task));
-    }
+    context.work.spawn(run.run(task));
     cancel
 }
 
@@ -59,7 +56,8 @@ impl Run {
         }
     }
 
-    /// Waits for a place; `None` when the activity is not to begin any more.
+    /// Waits for a place; `None` when the activity is not to begin any more. An activity that may be repeated is left
+    /// to the next process when this one is about to stop.
     async fn place(&self, on_crash: OnCrash) -> Option<OwnedSemaphorePermit> {
         let places = Arc::clone(&self.context.activity_places);
         tokio::select! {

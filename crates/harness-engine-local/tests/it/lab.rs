@@ -86,6 +86,13 @@ pub(crate) struct LocalLife {
     home: Arc<dyn StoreHome>,
 }
 
+impl LocalLife {
+    /// How many commits the engine has begun.
+    pub(crate) fn commits(&self) -> u64 {
+        self.faulty.commits()
+    }
+}
+
 impl EngineLife for LocalLife {
     fn engine(&self) -> Arc<dyn Engine> {
         Arc::clone(&self.engine) as _

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use harness_engine_local::EngineOptions;
 use harness_model::WorkflowId;
 use harness_ports::{
@@ -21,8 +21,10 @@ use crate::{
     memory::MemoryHome,
 };
 
-/// Starts as many activities as its start says; takes every signal.
+/// Starts as many activities as its start says; takes every signal, and cancels the first activity at one of them.
 struct Burst;
+
+const CANCEL: &str = "cancel.v1";
 
 impl WorkflowDefinition for Burst {
     fn workflow_type(&self) -> &'static str {
@@ -40,6 +42,9 @@ impl WorkflowDefinition for Burst {
 
 impl Workflow for Burst {
     fn apply(&mut self, event: &HistoryEvent) -> Result<Vec<Command>, IllegalEvent> {
+        if matches!(&event.kind, EventKind::Signaled(signal) if signal.name == CANCEL) {
+            return Ok(vec![Command::CancelActivity("0".into())]);
+        }
         let EventKind::Started { input } = &event.kind else { return Ok(Vec::new()) };
         let task = |number: u64| {
             Command::ScheduleActivity(ActivityTask {
@@ -47,7 +52,7 @@ impl Workflow for Burst {
                 name: "wait.v1".to_owned(),
                 input: Value::Null,
                 options: ActivityOptions {
-                    start_to_close: std::time::Duration::from_secs(60),
+                    start_to_close: Duration::from_secs(60),
                     on_crash: OnCrash::Rerun,
                 },
             })
@@ -64,7 +69,7 @@ impl Workflow for Burst {
     }
 }
 
-/// Tells when an activity begins, and ends it when it is allowed to.
+/// Tells when an activity begins, and ends it when it is allowed to, not when it is asked to.
 struct Turnstile {
     begun: mpsc::Sender<String>,
     may_end: Arc<Semaphore>,
@@ -101,19 +106,19 @@ impl Scene {
         Self { life: lab.start(plan).await, begun, may_end }
     }
 
-    async fn deliver(&self, activities: u64, signal: Option<&str>) -> Delivered {
+    async fn deliver(&self, activities: u64, signal: Option<Signal>) -> Delivered {
         let delivery = Delivery {
             workflow_id: WorkflowId::new("w"),
             start: Some(StartWorkflow { workflow_type: "burst.v1".to_owned(), input: json!(activities) }),
-            signal: signal.map(|name| Signal {
-                name: name.to_owned(),
-                payload: Value::Null,
-                dedupe_key: None,
-            }),
+            signal,
             blocks: Vec::new(),
         };
         self.life.engine().deliver(delivery).await.unwrap()
     }
+}
+
+fn signal(name: &str, key: Option<&str>) -> Option<Signal> {
+    Some(Signal { name: name.to_owned(), payload: Value::Null, dedupe_key: key.map(str::to_owned) })
 }
 
 #[tokio::test]
@@ -133,11 +138,47 @@ async fn activities_beyond_the_limit_wait_in_order() {
 async fn a_long_journal_is_cut_short_by_a_snapshot() {
     let scene = Scene::open(EngineOptions { snapshot_tail_max: 8, ..usual() }).await;
     for _ in 0..30 {
-        scene.deliver(0, Some("more.v1")).await;
+        scene.deliver(0, signal("more.v1", None)).await;
         let stored = scene.life.store().workflow(&WorkflowId::new("w")).await.unwrap().unwrap();
         assert!(stored.tail.len() < 8, "{}", stored.tail.len());
     }
     let stored = scene.life.store().workflow(&WorkflowId::new("w")).await.unwrap().unwrap();
     assert_eq!(stored.next_seq, 31);
     assert_eq!(stored.snapshot.map(|(seq, _)| seq), Some(24));
+}
+
+#[tokio::test]
+async fn what_waits_together_is_committed_together() {
+    let scene = Scene::open(usual()).await;
+    scene.deliver(0, None).await;
+    let before = scene.life.commits();
+    // On this runtime the actor runs once all of them are queued.
+    let keys = ["a", "b", "a", "c", "a", "b"];
+    let receipts = join_all(keys.map(|key| scene.deliver(0, signal("more.v1", Some(key))))).await;
+    let (accepted, duplicate) = (Delivered::Accepted { cursor: None }, Delivered::Duplicate { cursor: None });
+    let expected =
+        [&accepted, &accepted, &duplicate, &accepted, &duplicate, &duplicate].map(Delivered::clone);
+    assert_eq!(receipts, expected);
+    assert_eq!(scene.life.commits(), before + 1);
+}
+
+#[tokio::test]
+async fn a_canceled_activity_that_does_not_listen_is_dropped() {
+    let mut scene = Scene::open(EngineOptions { activities_running_max: 1, ..usual() }).await;
+    scene.deliver(2, None).await;
+    assert_eq!(scene.begun.recv().await.as_deref(), Some("0"));
+    scene.deliver(0, signal(CANCEL, None)).await;
+    assert_eq!(scene.begun.recv().await.as_deref(), Some("1"), "its place is free again");
+}
+
+#[tokio::test]
+async fn a_drain_leaves_no_future_behind() {
+    let mut scene = Scene::open(usual()).await;
+    scene.deliver(3, None).await;
+    for _ in 0..3 {
+        scene.begun.recv().await.unwrap();
+    }
+    assert_eq!(Arc::strong_count(&scene.may_end), 5, "this test, the host, and three activities");
+    assert!(!scene.life.drain(Duration::from_millis(1)).await);
+    assert_eq!(Arc::strong_count(&scene.may_end), 2);
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
+
 use super::{
     activities::{ECHO, GATE},
     lab::{EngineLab, Trouble},
@@ -89,7 +91,7 @@ async fn play(lab: &dyn EngineLab, id: &str, trouble: Trouble) -> (Vec<String>, 
 
 /// A store that fails for a while makes callers wait or get an error; what was going on goes on after it.
 pub async fn a_failing_store_delays_and_loses_nothing(lab: &dyn EngineLab) {
-    let stage = Stage::open_with(lab, Trouble::Fail { first: 2, last: 3 }).await;
+    let stage = Stage::open_with(lab, Trouble::Fail { first: 2, last: 5 }).await;
     stage.accept("w", "go", &[run("gate", GATE, vec![say("done")])]).await;
     stage.activities.open_gate("gate");
     stage.wait_for("w", "done").await;
@@ -119,6 +121,10 @@ pub async fn an_announced_activity_is_rerun_or_reported_after_a_crash(lab: &dyn 
     stage.accept("w", "go", &go).await;
     stage.activities.wait_started("again", 1).await;
     stage.activities.wait_started("once", 1).await;
+    // Recovered before the one of this case, which is signalled before its turn.
+    let crowd: Vec<_> = (0..200).map(|number| format!("crowd{number}")).collect();
+    let wait = [run("other", GATE, vec![])];
+    join_all(crowd.iter().map(|id| stage.accept(id, "go", &wait))).await;
     let stage = stage.kill_and_reopen().await;
     stage.accept("w", "after the restart", &[]).await;
     stage.activities.wait_started("again", 2).await;

@@ -115,6 +115,13 @@ pub async fn a_broken_workflow_is_set_aside_alone(lab: &dyn EngineLab) {
         }
         stage.check(id, &["started", "signal go"]).await;
     }
+    stage.accept("late", "go", &[run("last", GATE, vec![Op::Break])]).await;
+    stage.activities.open_gate("last");
+    in_time("it is set aside", async { while stage.order("late", "well?", None, &[]).await.is_ok() {} })
+        .await;
+    let stored = stage.life.store().workflow(&"late".into()).await.unwrap().unwrap();
+    assert_eq!(stored.activities.len(), 1, "an end that is not recorded leaves the activity announced");
+
     // Due after the timers of the broken ones, which must not be in its way.
     stage.accept("well", "go", &[timer("later", 80, vec![run("echo", ECHO, vec![say("fine")])])]).await;
     stage.wait_for("well", "fine").await;
