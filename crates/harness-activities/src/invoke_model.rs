@@ -53,8 +53,8 @@ pub(crate) async fn run(host: &Host, call: Call) -> Result<ModelOutcome, Activit
     }
     warn_when_nearly_full(host, input, estimate_tokens, budget_tokens);
     let context_chars = context.chars;
-    let request =
-        request(host, input, context, task.message_text.unwrap_or_else(|| conversation.last_words()));
+    let message_text = task.message_text.unwrap_or_else(|| conversation.last_words());
+    let request = request(host, input, context, &message_text);
     let text = ScrubbedText::new(&host.deps.redactor, task.logged);
     let streaming = AnswerStream {
         store: &host.deps.store,
@@ -102,7 +102,7 @@ fn request(
     host: &Host,
     input: &InvokeModelInput,
     context: AssembledContext,
-    message_text: String,
+    message_text: &str,
 ) -> ModelRequest {
     let redactor = &host.deps.redactor;
     ModelRequest {
@@ -118,7 +118,7 @@ fn request(
             task_id: input.task_id.clone(),
             turn: input.turn,
             message_id: input.latest_message.clone(),
-            message_text,
+            message_text: redactor.text(message_text),
         },
     }
 }

@@ -18,8 +18,7 @@ pub(super) fn apply(answer: &mut ModelAnswer) {
     }
     answer.calls.iter_mut().for_each(|call| call.summary.clear());
     while !fits(answer) {
-        let largest =
-            answer.calls.iter_mut().filter(|call| is_intrinsic(call)).max_by_key(|call| json_bytes(call));
+        let largest = answer.calls.iter_mut().filter(|call| is_intrinsic(call)).max_by_key(json_bytes);
         let Some(call) = largest else { break };
         let text = format!(
             "the arguments of {} take {} bytes, too much together with the other calls; use shorter texts, or one call",

@@ -3,6 +3,7 @@
 use harness_agent::InvokeToolInput;
 use harness_model::{CallId, ItemPart, Redactor, TaskId, clean_field, limits, truncate_chars};
 use harness_ports::{ActivityFailure, ToolOutput, ToolPart};
+use serde_json::Value;
 
 use super::{
     kept::{self, KeptResult},
@@ -48,15 +49,24 @@ pub(super) struct Rendered {
     pub(super) keep: Keep,
 }
 
-/// Bytes of the content, near enough.
+/// Bytes of the content, near enough; found without writing it out.
 pub(super) fn bytes(output: &ToolOutput) -> usize {
     let part_bytes = |part: &ToolPart| match part {
         ToolPart::Text(text) => text.len(),
-        ToolPart::Data(value) => value.to_string().len(),
+        ToolPart::Data(value) => value_bytes(value),
         ToolPart::Binary { bytes, .. } => bytes.len(),
         ToolPart::Link { uri, .. } => uri.len(),
     };
     output.parts.iter().map(part_bytes).sum()
+}
+
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| value_bytes(item) + 1).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, item)| key.len() + value_bytes(item) + 4).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+    }
 }
 
 pub(super) fn render(
