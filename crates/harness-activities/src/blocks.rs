@@ -67,9 +67,13 @@ impl Keep {
         reference
     }
 
-    /// Keeps a block.
+    /// Keeps a block, once: an answer that was not streamed is its own tail.
     pub(crate) fn block(&mut self, block: Block) {
-        self.writes.push(Write::PutBlock(block));
+        let same =
+            |write: &Write| matches!(write, Write::PutBlock(known) if known.reference == block.reference);
+        if !self.writes.iter().any(same) {
+            self.writes.push(Write::PutBlock(block));
+        }
     }
 
     /// Keeps a value as JSON.
