@@ -24,6 +24,8 @@ pub const MESSAGE_PARTS_MAX: usize = 256;
 pub const JSON_DEPTH_MAX: usize = 64;
 /// Messages waiting in the inbox of one task; further ones are refused.
 pub const INBOX_MESSAGES_MAX: usize = 256;
+/// Messages that are read at once.
+pub const INTAKE_MESSAGES_MAX: usize = 64;
 /// Tool calls of one model answer; further ones are refused.
 pub const CALLS_PER_TURN_MAX: usize = 64;
 /// Bytes of the arguments of one tool call.

@@ -26,6 +26,9 @@ impl Block {
 }
 
 /// One addition to a task's log, history and record.
+///
+/// Nothing follows the end of a task: a publication without a record (the words of a model call that was stopped) to a
+/// task whose record is in a terminal state changes nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publish {
     /// The task.

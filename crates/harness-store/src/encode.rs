@@ -99,6 +99,11 @@ pub(crate) fn state_number(state: TaskState) -> i64 {
     }
 }
 
+/// Whether the state with this number is the end of a task.
+pub(crate) fn is_terminal_number(number: i64) -> bool {
+    TaskState::ALL.into_iter().any(|state| state.is_terminal() && state_number(state) == number)
+}
+
 /// Number of an event kind in the store: what reads select by. Never changes, never reused.
 pub(crate) fn event_kind(event: &TaskEvent) -> i64 {
     match event {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use harness_model::{
-    ActivityId, ArtifactId, Content, Lifecycle, StatusChange, SubState, TaskState, TimerId, codes,
+    ActivityId, ArtifactId, Content, Lifecycle, StatusChange, SubState, TaskState, TimerId, codes, limits,
 };
 use harness_ports::{ActivityOptions, ActivityTask, Command, OnCrash};
 use serde::Serialize;
@@ -71,9 +71,9 @@ pub(super) fn begin(step: &mut Step<'_>) {
     if step.data.mailbox.is_empty() { begin_model(step) } else { begin_intake(step) }
 }
 
-/// Reads every message that waits.
+/// Reads the messages that wait, as many at once as one recorded result may speak of.
 pub(super) fn begin_intake(step: &mut Step<'_>) {
-    let messages = step.data.mailbox.len();
+    let messages = step.data.mailbox.len().min(limits::INTAKE_MESSAGES_MAX);
     let attempt = Attempt { number: 1, pending: schedule_intake(step, messages) };
     step.data.phase = Phase::Intake { messages, attempt };
 }

@@ -28,7 +28,7 @@ pub use listing::{
 };
 pub use log::{
     a_publish_key_works_once, entries_are_numbered_without_gaps, logs_are_read_in_pages,
-    readers_see_whole_batches,
+    nothing_follows_the_end_of_a_task, readers_see_whole_batches,
 };
 pub use tasks::{artifacts_are_folded, history_returns_the_newest, the_status_knows_its_entry};
 pub use workflows::{
@@ -78,6 +78,7 @@ macro_rules! store_conformance {
             listings_filter
             listings_follow_the_record
             logs_are_read_in_pages
+            nothing_follows_the_end_of_a_task
             readers_see_whole_batches
             records_replace_and_stay_in_order
             reopening_keeps_everything

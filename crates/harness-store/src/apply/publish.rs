@@ -6,7 +6,7 @@ use harness_model::{LogEntry, TaskEvent, Timestamp};
 use rusqlite::{OptionalExtension, params};
 
 use super::{BatchApply, Refused, task_index};
-use crate::encode::{EncodedHistory, EncodedPublish, EncodedRecord, event_kind, to_u64};
+use crate::encode::{EncodedHistory, EncodedPublish, EncodedRecord, event_kind, is_terminal_number, to_u64};
 
 /// The stored row of a task.
 struct TaskRow {
@@ -17,6 +17,10 @@ struct TaskRow {
 impl BatchApply<'_> {
     pub(super) fn publish(&mut self, publish: &EncodedPublish) -> Result<(), Refused> {
         let task = self.task_row(publish)?;
+        let ended = task.indexed.as_ref().is_some_and(|indexed| is_terminal_number(indexed.state));
+        if ended && publish.record.is_none() {
+            return Ok(());
+        }
         let fresh = self.change(
             "INSERT INTO publish_keys (task, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
             params![task.id, publish.key],

@@ -156,7 +156,8 @@ fn put_record(tables: &mut Tables, record: Record) {
 fn apply_publish(tables: &mut Tables, at: Timestamp, publish: Publish, committed: &mut Committed) {
     let Publish { task_id, key, events, record, history } = publish;
     let row: &mut TaskRow = tables.tasks.entry(task_id.clone()).or_default();
-    if !row.publish_keys.insert(key) {
+    let ended = row.record.as_ref().is_some_and(|record| record.status.state.is_terminal());
+    if (ended && record.is_none()) || !row.publish_keys.insert(key) {
         return;
     }
     let first_seq = row.log.len() as u64;

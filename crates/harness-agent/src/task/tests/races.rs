@@ -158,3 +158,20 @@ fn impossible_histories_are_errors_not_panics() {
     assert!(task.workflow.apply(&event(again)).is_err());
     assert_eq!(codes::STATE_INVALID.as_str(), "state.invalid");
 }
+
+#[test]
+fn a_flood_of_messages_is_read_in_portions_before_the_model_is_asked() {
+    let mut task = Driver::modeling(Lifecycle::Conversation);
+    for n in 0..100 {
+        task.say(&message(&format!("x{n}")));
+    }
+    task.model(answer("hi", vec![]));
+    let first = task.only("intake");
+    assert_eq!(task.input(&first)["messages"].as_array().unwrap().len(), 64);
+    task.intake();
+    let second = task.only("intake");
+    assert_eq!(task.input(&second)["messages"].as_array().unwrap().len(), 36);
+    task.intake();
+    let id = task.only("invoke_model");
+    assert_eq!(task.input(&id)["fresh"].as_array().unwrap().len(), 101, "the answer and every message");
+}

@@ -79,6 +79,25 @@ pub async fn a_publish_key_works_once(home: &dyn StoreHome) {
     assert_eq!(task.last_seq, 2);
 }
 
+/// What arrives after the end of a task without a record of its own changes nothing.
+pub async fn nothing_follows_the_end_of_a_task(home: &dyn StoreHome) {
+    let store = home.open().await;
+    let mut end = publish("t", "end", vec![status_event("end")]);
+    end.record = Some(record("t", "c", TaskState::Canceled, 1, &[]));
+    commit(&*store, vec![write(publish("t", "words", vec![status_event("words")])), write(end.clone())])
+        .await;
+    let late = commit(&*store, vec![write(publish("t", "late", vec![status_event("late")]))]).await;
+    assert!(late.entries.is_empty());
+    end.key = "again".to_owned();
+    assert_eq!(
+        commit(&*store, vec![write(end)]).await.entries.len(),
+        1,
+        "the workflow itself may still publish"
+    );
+    let log = store.log(&"t".into(), None, 10).await.unwrap();
+    assert_eq!(log.iter().map(text_of).collect::<Vec<_>>(), ["words", "end", "end"]);
+}
+
 /// Pages of a log meet without a gap.
 pub async fn logs_are_read_in_pages(home: &dyn StoreHome) {
     let store = home.open().await;
