@@ -36,7 +36,7 @@ pub(crate) use environment::Secrets;
 pub(crate) use operation::{AgentsPolicy, Context, Heartbeat, Limits, O11y, Retention, RetryPolicy, Store};
 pub(crate) use problem::ConfigProblem;
 pub(crate) use providers::{Endpoint, Models, Provider, ProviderKind};
-pub(crate) use server::{Agent, Card, CardSkill, Server, Updates};
+pub(crate) use server::{Agent, Card, CardSkill, Server};
 pub(crate) use setting::BindAddress;
 
 use environment::Environment;

@@ -38,7 +38,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("httpdate", &["harness-providers"]),
     ("hyper", &["harness-a2a"]),
     ("hyper-util", &["harness-a2a"]),
-    ("jsonschema", &["harness-activities", "harness-mcp", "harness-plugins"]),
+    ("jsonschema", &["harness-activities", "harness-mcp"]),
     ("percent-encoding", &["harness-a2a"]),
     ("reqwest", &["harness-a2a", "harness-mcp", "harness-providers", "harness-testkit", "tiny-harness"]),
     ("rmcp", &["harness-mcp"]),
@@ -47,6 +47,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     // The binary chooses the provider of cryptography; adapters name it where they build a client.
     ("rustls", &["harness-a2a", "harness-mcp", "harness-providers", "tiny-harness"]),
     ("serde_yaml_ng", &["harness-plugins", "harness-providers"]),
+    ("strsim", &["tiny-harness"]),
     ("toml", &["harness-providers", "tiny-harness", "xtask"]),
     ("tower", &["harness-a2a"]),
     ("tower-http", &["harness-a2a"]),

@@ -6,27 +6,50 @@ use harness_plugins::{McpTransport, PromptRole, PromptSection, extend_sections, 
 
 use crate::fixture::{Fixture, NAMESPACE, assert_contained, mcp, skipped};
 
+/// Servers of each kind.
+const SERVERS: &str = r#"{
+    "orders": {"type":"stdio","command":"tiny-harness","args":["demo-server","${PLUGIN_DATA}/x","${HOME}"],
+               "env":{"CONFIG":"${PLUGIN_ROOT}/config.json"}},
+    "own": {"type":"stdio","command":"./bin/server","cwd":"${PLUGIN_DATA}/work/deep"},
+    "remote": {"type":"streamable-http","url":"https://example.com/mcp","headers":{"X-Tenant":"t"}}
+}"#;
+
+/// One server for each way to be wrong, and a good one.
+const BROKEN_SERVERS: &str = r#"{
+    "a-nothing": {"type":"stdio"},
+    "b-unknown": {"type":"stdio","command":"x","shell":true},
+    "c-variant": {"type":"streamable-http","url":"https://x","command":"x"},
+    "d-placeholder": {"type":"stdio","command":"${PLUGIN_ROOT}/x"},
+    "e-shell": {"type":"stdio","command":"npx thing"},
+    "f-absolute": {"type":"stdio","command":"/bin/sh"},
+    "g-reserved": {"type":"stdio","command":"x","env":{"PLUGIN_DATA":"/"}},
+    "h-args": {"type":"stdio","command":"x","args":[1]},
+    "i-cwd": {"type":"stdio","command":"x","cwd":"data"},
+    "j-sse": {"type":"sse","url":"https://x"},
+    "k-type": {"type":"grpc"},
+    "l-headers": {"type":"streamable-http","url":"https://x","headers":{"X-A":"1","x-a":"2"}},
+    "m-http": {"type":"streamable-http","url":"http://example.com"},
+    "n-list": [],
+    "a/b": {"type":"stdio","command":"x"},
+    "z-good": {"type":"stdio","command":"x"}
+}"#;
+
 #[test]
 fn a_whole_plugin_loads() {
     let fixture = Fixture::new();
     fixture
         .manifest("p", "acme.support")
         .write("p/bin/server", "#!/bin/sh")
-        .write(
-            "p/mcp.json",
-            mcp(r#"{
-                "orders": {"type":"stdio","command":"tiny-harness","args":["demo-server","${PLUGIN_DATA}/x","${HOME}"],
-                           "env":{"CONFIG":"${PLUGIN_ROOT}/config.json"}},
-                "own": {"type":"stdio","command":"./bin/server","cwd":"${PLUGIN_DATA}/work/deep"},
-                "remote": {"type":"streamable-http","url":"https://example.com/mcp","headers":{"X-Tenant":"t"}}
-            }"#),
-        )
+        .write("p/mcp.json", mcp(SERVERS))
         .skill("p", "support-agent", "license: MIT\nallowed-tools: a b\nmetadata:\n  version: 1.0\n")
         .write("p/skills/support-agent/references/policy.md", "x")
         .write("p/skills/support-agent/scripts/run.sh", "x")
         .write("p/skills/support-agent/references/deeper/no.md", "x")
         .write("p/skills/no-skill-here/README.md", "x")
-        .write(&format!("p/{NAMESPACE}/systemprompt.md"), "You help.\n\n## Role\n\nShop.\n\n## Rules\nBe kind.\n")
+        .write(
+            &format!("p/{NAMESPACE}/systemprompt.md"),
+            "You help.\n\n## Role\n\nShop.\n\n## Rules\nBe kind.\n",
+        )
         .write(&format!("p/{NAMESPACE}/prompts/shop.md"), "---\nextends: Rules\n---\nThe shop is ours.\n");
 
     let report = fixture.load(&["p"]);
@@ -120,27 +143,7 @@ fn a_broken_part_takes_no_other_down() {
     let fixture = Fixture::new();
     fixture
         .good("p")
-        .write(
-            "p/mcp.json",
-            mcp(r#"{
-                "a-nothing": {"type":"stdio"},
-                "b-unknown": {"type":"stdio","command":"x","shell":true},
-                "c-variant": {"type":"streamable-http","url":"https://x","command":"x"},
-                "d-placeholder": {"type":"stdio","command":"${PLUGIN_ROOT}/x"},
-                "e-shell": {"type":"stdio","command":"npx thing"},
-                "f-absolute": {"type":"stdio","command":"/bin/sh"},
-                "g-reserved": {"type":"stdio","command":"x","env":{"PLUGIN_DATA":"/"}},
-                "h-args": {"type":"stdio","command":"x","args":[1]},
-                "i-cwd": {"type":"stdio","command":"x","cwd":"data"},
-                "j-sse": {"type":"sse","url":"https://x"},
-                "k-type": {"type":"grpc"},
-                "l-headers": {"type":"streamable-http","url":"https://x","headers":{"X-A":"1","x-a":"2"}},
-                "m-http": {"type":"streamable-http","url":"http://example.com"},
-                "n-list": [],
-                "a/b": {"type":"stdio","command":"x"},
-                "z-good": {"type":"stdio","command":"x"}
-            }"#),
-        )
+        .write("p/mcp.json", mcp(BROKEN_SERVERS))
         .skill("p", "extra-key", "tools: all\n")
         .skill("p", "Upper", "")
         .write("p/skills/other-name/SKILL.md", "---\nname: another\ndescription: d\n---\n")

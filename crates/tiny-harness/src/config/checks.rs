@@ -1,7 +1,12 @@
 //! Rules for values, each a function from a value to a refusal.
 #![expect(clippy::ptr_arg, reason = "a rule takes a reference to the type of its key")]
 
-use std::{collections::BTreeSet, fmt::Debug, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt::Debug,
+    path::{Component, Path, PathBuf},
+    time::Duration,
+};
 
 use harness_model::one_line;
 use harness_providers::check_base_url;
@@ -51,6 +56,21 @@ pub(super) fn each(check: impl Fn(&String) -> Checked) -> impl Fn(&Vec<String>) 
             }
         }
         Ok(())
+    }
+}
+
+/// No folder is there twice.
+pub(super) fn unique_folders(folders: &Vec<PathBuf>) -> Checked {
+    let mut seen = BTreeSet::new();
+    // Compared by their parts, so that `a/` and `./a` are `a`.
+    let plain =
+        |folder: &Path| -> PathBuf { folder.components().filter(|c| *c != Component::CurDir).collect() };
+    match folders.iter().find(|folder| !seen.insert(plain(folder))) {
+        None => Ok(()),
+        Some(folder) => Err(Refusal::with_remedy(
+            format!("names {} twice", quoted(&folder.to_string_lossy())),
+            "remove one of the two",
+        )),
     }
 }
 

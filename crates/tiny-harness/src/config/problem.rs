@@ -7,6 +7,9 @@ use harness_model::{Redactor, one_line, truncate_chars};
 /// Characters of a value that is quoted in a message.
 const QUOTE_CHARS_MAX: usize = 60;
 
+/// Characters of a key that is shown.
+const KEY_CHARS_MAX: usize = 160;
+
 /// One problem of a configuration. `Display` is the whole line that people see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigProblem {
@@ -24,15 +27,16 @@ pub(crate) struct ConfigProblem {
 
 impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("configuration error: ")?;
-        if let Some(file) = &self.file {
-            write!(f, "{file}:")?;
-            if let Some(line) = self.line {
-                write!(f, "{line}:")?;
-            }
-            f.write_str(" ")?;
-        }
-        write!(f, "{}; {} ({})", self.message, self.remedy, self.key)
+        let place = match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{file}:{line}: "),
+            (Some(file), None) => format!("{file}: "),
+            (None, _) => String::new(),
+        };
+        // Names of keys and files come from outside; a problem stays one line whatever is in them.
+        let (place, message, remedy) = (one_line(&place), one_line(&self.message), one_line(&self.remedy));
+        let key = truncate_chars(&one_line(&self.key), KEY_CHARS_MAX);
+        let space = if place.is_empty() { "" } else { " " };
+        write!(f, "configuration error: {place}{space}{message}; {remedy} ({key})")
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) struct TableDoc {
     /// Path: empty for the top of the file; `NAME` stands for a name of the user's choice, `[]` for a list.
     pub(crate) path: &'static str,
     /// What it is for.
+    #[cfg_attr(not(test), expect(dead_code, reason = "only the manual says it"))]
     pub(crate) about: String,
     /// Its keys.
     pub(crate) keys: Vec<KeyDoc>,
@@ -55,25 +56,4 @@ pub(super) fn homes_of(key: &str) -> Vec<&'static str> {
     }
     let has = |table: &TableDoc| table.keys.iter().any(|known| known.name == key);
     tables().iter().filter(|table| has(table)).map(|table| table.path).collect()
-}
-
-/// The reference as Markdown: a heading, a paragraph and a table of keys for each table.
-pub(crate) fn markdown() -> String {
-    let mut text = String::new();
-    for table in tables() {
-        let heading = match table.path {
-            "" => "Top of the file".to_owned(),
-            path => match path.strip_suffix("[]") {
-                Some(list) => format!("`[[{list}]]`"),
-                None => format!("`[{path}]`"),
-            },
-        };
-        text.push_str(&format!("### {heading}\n\n{}\n\n", table.about));
-        text.push_str("| Key | Value | Default | Meaning |\n|---|---|---|---|\n");
-        for key in table.keys {
-            text.push_str(&format!("| `{}` | {} | {} | {} |\n", key.name, key.kind, key.default, key.doc));
-        }
-        text.push('\n');
-    }
-    text
 }

@@ -5,7 +5,9 @@ use std::{path::PathBuf, time::Duration};
 use harness_model::{Lifecycle, names::DEFAULT_AGENT};
 
 use super::{
-    checks::{at_least, base_url, each, header_id, if_set, name, not_blank, not_self, origin, range},
+    checks::{
+        at_least, base_url, each, header_id, if_set, name, not_blank, not_self, origin, range, unique_folders,
+    },
     section::{optional, or, required, section},
     setting::{BindAddress, Choice},
 };
@@ -15,7 +17,7 @@ section! {
     Top {
         /// The plugin folders to load, in order. Relative paths start from the folder where `tiny-harness` is started. A
         /// plugin that is not valid is not loaded; a part that is not valid is skipped and the rest is loaded.
-        plugins: Vec<PathBuf> = or([]);
+        plugins: Vec<PathBuf> = or([]), unique_folders;
     }
 }
 

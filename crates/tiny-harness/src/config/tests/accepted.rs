@@ -6,7 +6,7 @@ use harness_model::Lifecycle;
 use harness_telemetry::LogLevel;
 
 use super::{Case, file, no_file};
-use crate::config::{ProviderKind, Updates};
+use crate::config::{ProviderKind, server::Updates};
 
 const LOCAL_MODEL: &str =
     "[providers.local]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3:8b\"\n";

@@ -40,6 +40,8 @@ fn near_miss() -> impl Strategy<Value = String> {
         "\u{202e}",
         "\"\"\"",
         "a.b.c = 1\n",
+        "\"k\\n\\u202e\" = 1\n",
+        "[providers.\"\\u0007x\"]\n",
         "# x\n",
         "ü",
     ];

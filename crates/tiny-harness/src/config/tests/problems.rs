@@ -184,3 +184,18 @@ fn a_key_below_the_wrong_heading() {
     configuration error: h.toml:6: unknown key `extra`; remove it, or use one of name, description, version, skills (card.extra)
     "#);
 }
+
+#[test]
+fn a_plugin_twice() {
+    let case = file("plugins = [\"a/b\", \"./a//b/\"]\n").env("OPENAI_API_KEY", "k");
+    assert_snapshot!(case.problems(), @"configuration error: h.toml:1: `plugins` names `./a//b/` twice; remove one of the two (plugins)");
+}
+
+#[test]
+fn names_of_keys_cannot_forge_a_line() {
+    let case =
+        file("[providers.\"x\\nconfiguration error: y\"]\n\"\\u001b[2J\" = 1\n").env("OPENAI_API_KEY", "k");
+    let problems = case.problems();
+    assert!(problems.lines().all(|line| line.starts_with("configuration error: h.toml:")), "{problems}");
+    assert!(!problems.contains('\u{1b}'), "{problems:?}");
+}
