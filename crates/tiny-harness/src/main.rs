@@ -1,6 +1,7 @@
 //! The `tiny-harness` binary: reads arguments, environment and configuration, wires everything, and turns the way a
 //! command ended into an exit status.
 
+mod activity_log;
 mod cli;
 mod commands;
 mod config;
@@ -65,7 +66,8 @@ async fn run(cli: Cli, env: BTreeMap<String, String>) -> Result<Option<Stopped>,
         Command::Demo(args) => {
             let demo = Demo::prepare(args, &env)?;
             let target = LogTarget::File(demo.log_file());
-            let _logs = logs(demo.config.o11y.log_level, target, &demo.config)?;
+            // The file is where the demo tells people to look further: it says what happened, in many lines.
+            let _logs = logs(LogLevel::Debug, target, &demo.config)?;
             demo.run(env, program()?).await
         }
         Command::Chat(args) => commands::chat::run(args, &default_url(), &env).await.map(|()| None),

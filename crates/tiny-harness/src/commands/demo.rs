@@ -10,6 +10,7 @@ mod session;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use harness_a2a::{AgentClient, ClientLimits};
@@ -17,6 +18,7 @@ use harness_model::ParticipantId;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
+    activity_log::ActivityLog,
     cli::DemoArgs,
     commands::serve::{Stopped, stop_signal},
     config::Config,
@@ -76,7 +78,7 @@ impl Demo {
     ) -> Result<Option<Stopped>, Failure> {
         let stop = stop_signal()?;
         let on_commit = self.args.faults.crash_at.as_deref().map(faults::crash_hook).transpose()?;
-        let options = StartOptions { env, program, on_commit, observer: None };
+        let options = StartOptions { env, program, on_commit, observer: Some(Arc::new(ActivityLog)) };
         let mut config = self.config.clone();
         // Nobody but this run needs to know the port, and a served agent may be using the usual one.
         config.server.bind = crate::config::BindAddress::any_loopback_port();

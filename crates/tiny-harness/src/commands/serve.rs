@@ -1,10 +1,11 @@
 //! `tiny-harness serve`: serves until it is told to stop.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    activity_log::ActivityLog,
     cli::ServeArgs,
     config::Config,
     failure::Failure,
@@ -32,7 +33,7 @@ pub(crate) async fn run(
     // Before anything is started: a signal during the start must end in an orderly way as well.
     let stop = stop_signal()?;
     let on_commit = args.faults.crash_at.as_deref().map(faults::crash_hook).transpose()?;
-    let options = StartOptions { env, program, on_commit, observer: None };
+    let options = StartOptions { env, program, on_commit, observer: Some(Arc::new(ActivityLog)) };
     let harness = Harness::start(config, options).await?;
     output::problem(&format!("serving {} at {}", config.card.name, harness.base_url));
     let stopped = stop.await;
