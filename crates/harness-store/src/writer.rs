@@ -190,3 +190,99 @@ fn copy(error: &rusqlite::Error) -> rusqlite::Error {
         None => rusqlite::Error::ToSqlConversionFailure(error.to_string().into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use harness_model::Timestamp;
+    use harness_ports::{Block, Write, WriteBatch};
+
+    use super::*;
+    use crate::{connection, migrations};
+
+    /// A writer without its thread, so that a test decides what a group is.
+    fn writer(directory: &tempfile::TempDir) -> Writer {
+        let path = directory.path().join("store.db");
+        let lock = connection::lock(&path).unwrap();
+        let mut connection = connection::open_writer(&path).unwrap();
+        migrations::migrate(&mut connection, &path).unwrap();
+        Writer {
+            connection,
+            _lock: lock,
+            hub: Arc::default(),
+            cache: Arc::new(BlockCache::new(1_000_000)),
+            on_commit: None,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Commits a group and returns what each caller is told.
+    fn commit(writer: &Writer, batches: Vec<Vec<Write>>) -> Vec<Result<Committed, StoreError>> {
+        let request = |writes| {
+            let batch = EncodedBatch::new(WriteBatch::new(Timestamp::from_millis(0), writes)).unwrap();
+            let (answer, answered) = oneshot::channel();
+            (Request { batch, answer }, answered)
+        };
+        let (mut group, answers): (Vec<_>, Vec<_>) = batches.into_iter().map(request).unzip();
+        writer.commit(&mut group, &mut 0);
+        assert!(group.is_empty());
+        answers.into_iter().map(|answer| block_on(answer).unwrap()).collect()
+    }
+
+    fn create(id: &str) -> Write {
+        Write::CreateWorkflow { workflow_id: id.into(), workflow_type: "test.v1".to_owned() }
+    }
+
+    fn workflows(writer: &Writer) -> i64 {
+        writer.connection.query_row("SELECT count(*) FROM workflows", (), |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_failed_commit_fails_every_batch_of_the_group() {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = writer(&directory);
+        // A constraint that is checked when the transaction ends, and that this one workflow violates.
+        let sql = "PRAGMA foreign_keys = ON;
+                   CREATE TABLE parent (id INTEGER PRIMARY KEY);
+                   CREATE TABLE child (id REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+                   CREATE TRIGGER spoil AFTER INSERT ON workflows WHEN new.workflow_id = 'spoilt'
+                   BEGIN INSERT INTO child VALUES (1); END;";
+        writer.connection.execute_batch(sql).unwrap();
+        let block = Block::new("never durable");
+        let group = vec![vec![create("a"), Write::PutBlock(block.clone())], vec![create("spoilt")]];
+        for result in commit(&writer, group) {
+            assert!(matches!(result, Err(StoreError::Unavailable { .. })), "{result:?}");
+        }
+        assert_eq!(workflows(&writer), 0);
+        assert_eq!(writer.cache.get(&crate::encode::address(&block.reference.id)), None);
+        assert!(commit(&writer, vec![vec![create("a")]])[0].is_ok(), "the writer goes on");
+    }
+
+    #[test]
+    fn a_full_disk_fails_the_batch_that_does_not_fit() {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = writer(&directory);
+        let pages: i64 = writer.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        writer.connection.pragma_update(None, "max_page_count", pages + 10).unwrap();
+        let large = Write::PutBlock(Block::new(vec![7; 1_000_000]));
+        let results = commit(&writer, vec![vec![create("a")], vec![create("b"), large], vec![create("c")]]);
+        assert!(matches!(results[1], Err(StoreError::Unavailable { .. })), "{results:?}");
+        let kept = results.iter().filter(|result| result.is_ok()).count();
+        assert_eq!(
+            workflows(&writer),
+            i64::try_from(kept).unwrap(),
+            "what is kept is what callers were told"
+        );
+        assert!(commit(&writer, vec![vec![create("d")]])[0].is_ok(), "the writer goes on");
+    }
+
+    #[test]
+    fn a_conflict_in_the_middle_of_a_group_leaves_the_rest() {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = writer(&directory);
+        let results =
+            commit(&writer, vec![vec![create("a")], vec![create("b"), create("a")], vec![create("b")]]);
+        assert!(results[0].is_ok() && results[2].is_ok(), "{results:?}");
+        assert!(matches!(results[1], Err(StoreError::Conflict { .. })), "{results:?}");
+        assert_eq!(workflows(&writer), 2);
+    }
+}

@@ -66,3 +66,26 @@ fn entry(row: &Row<'_>, task_id: &TaskId) -> Result<LogEntry, ReadError> {
     let event = decode(row, 2, || format!("entry {seq} of the log of task {task_id}"))?;
     Ok(LogEntry { seq, at: Timestamp::from_millis(row.get(1)?), event })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_beyond_the_end_says_where_the_end_is() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        crate::migrations::migrate(&mut connection, "memory".as_ref()).unwrap();
+        let page = |from| log_page(&connection, &"t".into(), from, 2).unwrap();
+        assert_eq!(page(7).end, 0, "an unknown task has an empty log");
+        let insert = "INSERT INTO tasks (id, task_id) VALUES (1, 't');
+                      INSERT INTO log (task, seq, at, kind, event) VALUES
+                          (1, 0, 0, 1, '{\"type\":\"task_created.v1\"}'),
+                          (1, 1, 0, 1, '{\"type\":\"task_created.v1\"}'),
+                          (1, 2, 0, 1, '{\"type\":\"task_created.v1\"}');";
+        connection.execute_batch(insert).unwrap();
+        assert_eq!((page(0).entries.len(), page(0).end), (2, 2));
+        assert_eq!((page(2).entries.len(), page(2).end), (1, 3));
+        // A follower that starts too far ahead must not make others believe that there is more to read.
+        assert_eq!((page(7).entries.len(), page(7).end), (0, 3));
+    }
+}

@@ -73,6 +73,8 @@ pub async fn listings_filter(home: &dyn StoreHome) {
         record("t4", "c1", TaskState::Failed, 40, &["ann", "ben"]),
         record("t5", "c1", TaskState::Working, 50, &["ben"]),
         record("t6", "p/ann", TaskState::Working, 60, &["*"]),
+        record("t7", "c1", TaskState::Working, 50, &["ann"]),
+        record("t8", "c2", TaskState::Working, 50, &["ben"]),
     ];
     commit(&*store, tasks.into_iter().map(put_task).collect()).await;
     let check = async |query: TaskQuery, expected: &[&str]| {
@@ -89,17 +91,17 @@ pub async fn listings_filter(home: &dyn StoreHome) {
         ..all.clone()
     };
     let working = Some(TaskState::Working);
-    check(query(None, None, None, None), &["t6", "t5", "t4", "t3", "t2", "t1"]).await;
-    check(query(Some("ann"), None, None, None), &["t4", "t2", "t1"]).await;
+    check(query(None, None, None, None), &["t6", "t8", "t7", "t5", "t4", "t3", "t2", "t1"]).await;
+    check(query(Some("ann"), None, None, None), &["t7", "t4", "t2", "t1"]).await;
     check(query(Some("nobody"), None, None, None), &[]).await;
     check(query(Some("*"), None, None, None), &["t6"]).await;
-    check(query(None, Some("c2"), None, None), &["t3"]).await;
+    check(query(None, Some("c2"), None, None), &["t8", "t3"]).await;
     check(query(None, None, Some(TaskState::Failed), None), &["t4"]).await;
     check(query(None, None, Some(TaskState::Canceled), None), &[]).await;
-    check(query(None, None, None, Some(30)), &["t6", "t5", "t4", "t3"]).await;
+    check(query(None, None, None, Some(30)), &["t6", "t8", "t7", "t5", "t4", "t3"]).await;
     check(query(Some("ben"), Some("c1"), None, None), &["t5", "t4", "t2"]).await;
     check(query(Some("ben"), Some("c1"), working, Some(20)), &["t5", "t2"]).await;
-    check(query(Some("ben"), None, working, Some(30)), &["t5", "t3"]).await;
+    check(query(Some("ben"), None, working, Some(30)), &["t8", "t5", "t3"]).await;
 }
 
 /// A task moves with its record: state, time, context and participants.
@@ -110,6 +112,8 @@ pub async fn listings_follow_the_record(home: &dyn StoreHome) {
     commit(&*store, vec![put_task(record("t", "c1", TaskState::Working, 10, &["ann", "ben"]))]).await;
     commit(&*store, vec![put_task(record("u", "c1", TaskState::Working, 20, &["ann"]))]).await;
     assert_eq!(ids(&store.tasks(visible_to("ann")).await.unwrap()), ["u", "t"]);
+    commit(&*store, vec![put_task(record("t", "c1", TaskState::Working, 25, &["ann", "ben"]))]).await;
+    assert_eq!(ids(&store.tasks(visible_to("ann")).await.unwrap()), ["t", "u"]);
     commit(&*store, vec![put_task(record("t", "c1", TaskState::Failed, 30, &["ann", "eve"]))]).await;
     assert_eq!(ids(&store.tasks(visible_to("ann")).await.unwrap()), ["t", "u"]);
     assert_eq!(ids(&store.tasks(visible_to("eve")).await.unwrap()), ["t"]);

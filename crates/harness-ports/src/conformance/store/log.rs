@@ -8,9 +8,12 @@ use tokio::task::JoinSet;
 
 use super::{
     StoreHome,
-    fixtures::{at, commit, publish, put_task, record, soon, status, status_event, text_of, write},
+    fixtures::{
+        activity, announce, append, at, commit, create, publish, record, save_snapshot, soon, status,
+        status_event, text_of, write,
+    },
 };
-use crate::{Publish, TaskFields, Write, WriteBatch};
+use crate::{HistoryAppend, Publish, Store, TaskFields, Write, WriteBatch};
 
 const PUBLISHERS: usize = 16;
 const ROUNDS: usize = 15;
@@ -56,7 +59,7 @@ pub async fn a_publish_key_works_once(home: &dyn StoreHome) {
     let once = |text: &str| {
         let mut publish = publish("t", "key", vec![TaskEvent::TaskCreated, status_event(text)]);
         publish.record = Some(record("t", text, TaskState::Working, 1, &[]));
-        publish.history = vec![crate::HistoryAppend::Status { event: 1 }];
+        publish.history = vec![HistoryAppend::Status { event: 1 }];
         publish
     };
     let all = (0..20).map(|n| store.commit(WriteBatch::new(at(0), vec![write(once(&format!("c{n}")))])));
@@ -120,42 +123,64 @@ pub async fn logs_are_read_in_pages(home: &dyn StoreHome) {
     assert!(store.log(&task, None, 0).await.unwrap().is_empty());
 }
 
-/// While batches of two events and a record are committed, no reader sees a part of one.
+/// While batches are committed, no reader sees a part of one: neither of a task nor of a workflow.
 pub async fn readers_see_whole_batches(home: &dyn StoreHome) {
-    const BATCHES: u64 = 60;
     let store = home.open().await;
-    commit(&*store, vec![put_task(record("t", "c", TaskState::Working, 0, &[]))]).await;
+    commit(&*store, whole(0)).await;
     let mut readers = JoinSet::new();
-    for _ in 0..3 {
-        let store = Arc::clone(&store);
-        readers.spawn(async move {
-            loop {
-                let task = store.task(&"t".into(), TaskFields::ALL).await.unwrap().unwrap();
-                let batches = u64::try_from(task.record.status_at.as_millis()).unwrap();
-                assert_eq!(task.last_seq, (batches * 2).saturating_sub(1));
-                assert_eq!(task.history.len() as u64, batches);
-                assert_eq!(store.log(&"t".into(), None, usize::MAX).await.unwrap().len() % 2, 0);
-                if batches == BATCHES {
-                    break;
-                }
-                tokio::task::yield_now().await;
-            }
-        });
+    for _ in 0..2 {
+        let of_task = Arc::clone(&store);
+        readers.spawn(async move { while whole_task(&*of_task).await < BATCHES {} });
+        let of_workflow = Arc::clone(&store);
+        readers.spawn(async move { while whole_workflow(&*of_workflow).await < BATCHES {} });
     }
     for n in 1..=BATCHES {
-        commit(&*store, vec![pair(n)]).await;
+        commit(&*store, whole(n)).await;
     }
     soon(readers.join_all()).await;
 }
 
-fn pair(n: u64) -> Write {
+const BATCHES: u64 = 150;
+
+/// Two entries, one of them with words, and a record that counts; an event, a snapshot of it, and one activity.
+fn whole(n: u64) -> Vec<Write> {
     let text = n.to_string();
     let status_at = i64::try_from(n).unwrap();
-    write(Publish {
-        task_id: "t".into(),
-        key: text.clone(),
-        events: vec![status_event("first"), TaskEvent::StatusChanged(status(TaskState::Working, &text))],
-        record: Some(record("t", "c", TaskState::Working, status_at, &[])),
-        history: vec![crate::HistoryAppend::Status { event: 1 }],
-    })
+    let mut writes = vec![
+        write(Publish {
+            task_id: "t".into(),
+            key: text.clone(),
+            events: vec![status_event("first"), TaskEvent::StatusChanged(status(TaskState::Working, &text))],
+            record: Some(record("t", "c", TaskState::Working, status_at, &[])),
+            history: vec![HistoryAppend::Status { event: 1 }],
+        }),
+        append("t", n),
+        save_snapshot("t", n + 1, "state"),
+        announce("t", &text),
+    ];
+    match n.checked_sub(1) {
+        None => writes.insert(0, create("t")),
+        Some(before) => writes
+            .push(Write::RemoveActivity { workflow_id: "t".into(), activity_id: before.to_string().into() }),
+    }
+    writes
+}
+
+/// Checks the task and returns the number of the newest batch in it.
+async fn whole_task(store: &dyn Store) -> u64 {
+    let task = store.task(&"t".into(), TaskFields::ALL).await.unwrap().unwrap();
+    let newest = u64::try_from(task.record.status_at.as_millis()).unwrap();
+    assert_eq!((task.last_seq, task.status_seq), (newest * 2 + 1, newest * 2 + 1));
+    assert_eq!(task.history.len() as u64, newest + 1);
+    assert_eq!(store.log(&"t".into(), None, usize::MAX).await.unwrap().len() % 2, 0);
+    newest
+}
+
+/// Checks the workflow and returns the number of the newest batch in it.
+async fn whole_workflow(store: &dyn Store) -> u64 {
+    let workflow = store.workflow(&"t".into()).await.unwrap().unwrap();
+    let newest = workflow.next_seq - 1;
+    assert_eq!(workflow.activities, [activity(&newest.to_string())]);
+    assert_eq!((workflow.snapshot.unwrap().0, workflow.tail.len()), (newest + 1, 0));
+    newest
 }

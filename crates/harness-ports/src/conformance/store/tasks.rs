@@ -22,14 +22,18 @@ pub async fn the_status_knows_its_entry(home: &dyn StoreHome) {
     let now = store.task(&task, TaskFields::BARE).await.unwrap().unwrap();
     assert_eq!((now.status_seq, now.last_seq), (0, 0));
     assert_eq!(now.record, record("t", "c", TaskState::Submitted, 5, &["ann"]));
-    commit(&*store, vec![write(publish("t", "1", vec![chunk(), status_event("w"), chunk()]))]).await;
+    commit(
+        &*store,
+        vec![write(publish("t", "1", vec![chunk(), status_event("v"), status_event("w"), chunk()]))],
+    )
+    .await;
     let now = store.task(&task, TaskFields::BARE).await.unwrap().unwrap();
-    assert_eq!((now.status_seq, now.last_seq), (2, 3));
+    assert_eq!((now.status_seq, now.last_seq), (3, 4));
     let mut quiet = publish("t", "2", vec![chunk()]);
     quiet.record = Some(record("t", "c", TaskState::Working, 6, &["ann", "ben"]));
     commit(&*store, vec![write(quiet)]).await;
     let now = store.task(&task, TaskFields::BARE).await.unwrap().unwrap();
-    assert_eq!((now.status_seq, now.last_seq), (2, 4), "a record alone is no new status entry");
+    assert_eq!((now.status_seq, now.last_seq), (3, 5), "a record alone is no new status entry");
     assert_eq!(now.record.extension.participants.len(), 2);
     assert!(now.artifacts.is_empty() && now.history.is_empty());
 }
