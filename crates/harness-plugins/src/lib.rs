@@ -16,6 +16,6 @@ mod skill;
 
 pub use load::{Plugin, load_plugins};
 pub use mcp::{McpServerSpec, McpTransport};
-pub use prompt::{Prompt, PromptRole, PromptSection, SYSTEM_PROMPT_ID, extend_sections};
+pub use prompt::{Prompt, PromptRole, PromptSection, SYSTEM_PROMPT_ID};
 pub use report::{ComponentKind, LoadReport, Note, Skipped};
 pub use skill::Skill;

@@ -56,31 +56,6 @@ struct FrontMatter {
     extends: Option<String>,
 }
 
-/// Appends the extensions among `prompts` to the sections of a system prompt, in order, each after a blank line. What
-/// extends a section that does not exist is returned as skipped.
-pub fn extend_sections<'a>(
-    sections: &mut [PromptSection],
-    prompts: impl IntoIterator<Item = &'a Prompt>,
-) -> Vec<Skipped> {
-    let mut skipped = Vec::new();
-    for prompt in prompts {
-        let PromptRole::Extension { section, text } = &prompt.role else { continue };
-        if let Some(found) = sections.iter_mut().find(|candidate| candidate.name == *section) {
-            if !found.text.is_empty() {
-                found.text.push_str("\n\n");
-            }
-            found.text.push_str(text);
-            continue;
-        }
-        let known: Vec<&str> = sections.iter().map(|section| section.name.as_str()).collect();
-        let reason =
-            format!("extends {}, which is not a section; there are {}", quoted(section), known.join(", "));
-        let id = format!("{}/{}", prompt.plugin, prompt.id);
-        skipped.push(Skipped::new(ComponentKind::Prompt, id, codes::PROMPT_INVALID, &reason));
-    }
-    skipped
-}
-
 /// Reads the prompts of a plugin. `taken` holds the ids of other plugins' prompts; what is loaded is added to it.
 pub(crate) fn load(
     package: &Package,

@@ -57,6 +57,9 @@ impl Harness {
     /// Starts everything and returns once the server listens.
     /// Errors: texts for the operator; whatever was started is stopped again.
     pub(crate) async fn start(config: &Config, options: StartOptions) -> Result<Self, Failure> {
+        for note in &config.notes {
+            tracing::warn!("configuration: {note}");
+        }
         let store = open_store(config, options.on_commit.clone())?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds);

@@ -2,7 +2,7 @@
 
 use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 
-use harness_plugins::{McpTransport, PromptRole, PromptSection, extend_sections, load_plugins};
+use harness_plugins::{McpTransport, PromptRole, PromptSection, load_plugins};
 
 use crate::fixture::{Fixture, NAMESPACE, assert_contained, mcp, skipped};
 
@@ -99,9 +99,10 @@ fn a_whole_plugin_loads() {
 
     let PromptRole::Whole { preamble, sections } = &plugin.prompts[0].role else { panic!() };
     assert_eq!((plugin.prompts[0].id.as_str(), preamble.as_str()), ("system", "You help."));
-    let mut sections = sections.clone();
-    assert!(extend_sections(&mut sections, &plugin.prompts).is_empty());
-    assert_eq!(sections[1], section("rules", "Be kind.\n\nThe shop is ours."));
+    assert_eq!(sections[1], section("rules", "Be kind."));
+    let extension =
+        PromptRole::Extension { section: "rules".to_owned(), text: "The shop is ours.".to_owned() };
+    assert_eq!(plugin.prompts[1].role, extension);
 }
 
 #[test]
@@ -231,20 +232,6 @@ fn of_two_with_one_name_the_first_stays() {
         codes,
         [("a", "entity.conflict"), ("b/a-skill", "entity.conflict"), ("b/a-rules", "entity.conflict")]
     );
-}
-
-#[test]
-fn an_extension_of_no_section_is_reported() {
-    let fixture = Fixture::new();
-    fixture.good("p");
-    let report = fixture.load(&["p"]);
-    let mut sections = vec![section("role", "r"), section("tools", "")];
-    let skipped = extend_sections(&mut sections, &report.plugins[0].prompts);
-    assert_eq!(
-        skipped[0].to_string(),
-        "prompt p/p-rules skipped: extends `rules`, which is not a section; there are role, tools [prompt.invalid]"
-    );
-    assert_eq!(sections[0].text, "r");
 }
 
 #[test]
