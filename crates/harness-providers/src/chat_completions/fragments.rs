@@ -1,29 +1,24 @@
 //! Tool calls from the pieces that servers send, which do not agree on how pieces belong together.
 
-use harness_model::{
-    CallId, RequestedCall,
-    limits::{CALL_ARGUMENTS_BYTES_MAX, CALLS_PER_TURN_MAX},
-};
+use harness_model::RequestedCall;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::wire::Fragment;
-use crate::tool_names::ToolNames;
-
-/// The model asked for more than it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum CallsError {
-    #[error("the answer holds more than {CALLS_PER_TURN_MAX} tool calls")]
-    TooMany,
-    #[error("the arguments of a tool call are larger than {CALL_ARGUMENTS_BYTES_MAX} bytes")]
-    ArgumentsTooLarge,
-}
+use crate::{
+    bounded_json::{self, NODES_MAX},
+    calls::{self, CallsError, Ending, WireCall},
+    tool_names::ToolNames,
+    wire::PieceError,
+};
 
 /// The calls of one answer as far as they are known.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct Fragments {
     calls: Vec<PartialCall>,
     /// The call that the last piece belonged to.
     current: Option<usize>,
+    /// Values in the provider's own fields.
+    extra_nodes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -35,19 +30,19 @@ struct PartialCall {
     extra: Map<String, Value>,
 }
 
-impl Calls {
+impl Fragments {
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
     /// Takes a whole call of an answer that was not streamed.
-    pub(super) fn push_whole(&mut self, fragment: Fragment) -> Result<(), CallsError> {
+    pub(super) fn push_whole(&mut self, fragment: Fragment) -> Result<(), PieceError> {
         let at = self.open(None)?;
         self.extend(at, fragment)
     }
 
     /// Takes a piece of a streamed call.
-    pub(super) fn absorb(&mut self, fragment: Fragment) -> Result<(), CallsError> {
+    pub(super) fn absorb(&mut self, fragment: Fragment) -> Result<(), PieceError> {
         let at = match self.owner_of(&fragment) {
             Some(at) => at,
             None => self.open(fragment.index.as_ref().and_then(Value::as_u64))?,
@@ -56,23 +51,19 @@ impl Calls {
     }
 
     /// The finished calls with their registry names, and what else the provider said about each.
-    pub(super) fn finish(mut self, names: &ToolNames) -> (Vec<RequestedCall>, Vec<Map<String, Value>>) {
+    pub(super) fn finish(
+        mut self,
+        names: &ToolNames,
+        ending: Ending,
+    ) -> (Vec<RequestedCall>, Vec<Map<String, Value>>) {
         if self.calls.iter().all(|call| call.index.is_some()) {
             self.calls.sort_by_key(|call| call.index);
         }
-        let mut calls: Vec<RequestedCall> = Vec::with_capacity(self.calls.len());
-        let mut extras = Vec::with_capacity(self.calls.len());
-        for (position, call) in self.calls.into_iter().enumerate() {
-            let id = if call.id.is_empty() { format!("call_{position}") } else { call.id };
-            let known = |id: &str| calls.iter().any(|call| call.call_id.as_str() == id);
-            // Two calls with one id could not be told apart by their results.
-            let id = if known(&id) { format!("{id}_{position}") } else { id };
-            let arguments = if call.arguments.trim().is_empty() { "{}".to_owned() } else { call.arguments };
-            let name = names.registry(&call.name).to_owned();
-            calls.push(RequestedCall { call_id: CallId::new(id), name, arguments });
-            extras.push(call.extra);
-        }
-        (calls, extras)
+        let apart = |call: PartialCall| {
+            (WireCall { id: call.id, name: call.name, arguments: call.arguments }, call.extra)
+        };
+        let (finished, extras) = self.calls.into_iter().map(apart).unzip();
+        (calls::requested(finished, names, ending), extras)
     }
 
     /// The call that a piece continues; `None` when it begins a new one.
@@ -104,15 +95,17 @@ impl Calls {
     }
 
     fn open(&mut self, index: Option<u64>) -> Result<usize, CallsError> {
-        if self.calls.len() >= CALLS_PER_TURN_MAX {
-            return Err(CallsError::TooMany);
-        }
+        calls::check_count(self.calls.len() + 1)?;
         self.calls.push(PartialCall { index, ..PartialCall::default() });
         Ok(self.calls.len() - 1)
     }
 
-    fn extend(&mut self, at: usize, fragment: Fragment) -> Result<(), CallsError> {
+    fn extend(&mut self, at: usize, fragment: Fragment) -> Result<(), PieceError> {
         self.current = Some(at);
+        self.extra_nodes += bounded_json::nodes_of(&fragment.extra);
+        if self.extra_nodes > NODES_MAX {
+            return Err(PieceError::TooMuch);
+        }
         let call = &mut self.calls[at];
         if call.id.is_empty() {
             call.id = fragment.id.unwrap_or_default();
@@ -125,11 +118,7 @@ impl Calls {
         if let Some(raw) = function.arguments {
             add_arguments(&mut call.arguments, &raw);
         }
-        if call.arguments.len() > CALL_ARGUMENTS_BYTES_MAX {
-            Err(CallsError::ArgumentsTooLarge)
-        } else {
-            Ok(())
-        }
+        Ok(calls::check_arguments(&call.arguments)?)
     }
 }
 
@@ -160,15 +149,17 @@ pub(super) fn merge(into: &mut Map<String, Value>, piece: Map<String, Value>) {
 
 #[cfg(test)]
 mod tests {
+    use harness_model::limits::CALLS_PER_TURN_MAX;
+
     use super::*;
 
     /// Feeds pieces, one JSON object a line, and shows the calls as `id name arguments`.
-    fn assemble(pieces: &[&str]) -> Result<Vec<String>, CallsError> {
-        let mut calls = Calls::default();
+    fn assemble(pieces: &[&str]) -> Result<Vec<String>, PieceError> {
+        let mut calls = Fragments::default();
         for piece in pieces {
             calls.absorb(serde_json::from_str(piece).unwrap())?;
         }
-        let (calls, _) = calls.finish(&ToolNames::new(["a/b.c"]));
+        let (calls, _) = calls.finish(&ToolNames::new(["a/b.c"]), Ending::Whole);
         Ok(calls.into_iter().map(|c| format!("{} {} {}", c.call_id, c.name, c.arguments)).collect())
     }
 
@@ -270,20 +261,10 @@ mod tests {
     fn calls_and_arguments_are_capped() {
         let pieces: Vec<String> = (0..=CALLS_PER_TURN_MAX).map(|n| format!(r#"{{"index":{n}}}"#)).collect();
         let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-        assert_eq!(assemble(&pieces), Err(CallsError::TooMany));
+        assert!(matches!(assemble(&pieces), Err(PieceError::Calls(CallsError::TooMany))));
         let long = format!(r#"{{"index":0,"function":{{"arguments":"{}"}}}}"#, "x".repeat(200_000));
-        assert_eq!(assemble(&[&long, &long]), Err(CallsError::ArgumentsTooLarge));
-    }
-
-    #[test]
-    fn ids_are_unique() {
-        let mut calls = Calls::default();
-        for _ in 0..2 {
-            calls.push_whole(serde_json::from_str(r#"{"id":"x","function":{"name":"f"}}"#).unwrap()).unwrap();
-        }
-        let ids: Vec<String> =
-            calls.finish(&ToolNames::default()).0.iter().map(|call| call.call_id.to_string()).collect();
-        assert_eq!(ids, ["x", "x_1"]);
+        let refused = assemble(&[&long, &long]);
+        assert!(matches!(refused, Err(PieceError::Calls(CallsError::ArgumentsTooLarge))));
     }
 
     #[test]
