@@ -97,6 +97,14 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>>;
 
+    /// Records of a kind, of every task, in order of their ids (by bytes), after the id `after`; at most `limit`.
+    fn records_page<'a>(
+        &'a self,
+        kind: RecordKind,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>>;
+
     /// A random value made once with the store: 32 hex digits. Salts the ids made from what senders choose.
     fn install_id(&self) -> &str;
 }

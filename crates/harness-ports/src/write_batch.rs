@@ -4,9 +4,10 @@ use bytes::Bytes;
 use harness_model::{
     ActivityId, BlockRef, LogEntry, MessageId, TaskEvent, TaskId, TaskRecord, TimerId, Timestamp, WorkflowId,
 };
+use serde_json::Value;
 use std::sync::Arc;
 
-use crate::{ActivityTask, HistoryEvent, Record};
+use crate::{ActivityTask, HistoryEvent, Record, RecordKind};
 
 /// A block to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,6 +135,20 @@ pub enum Write {
     Publish(Box<Publish>),
     /// Keeps a record; replaces one of the same kind and id.
     PutRecord(Record),
+    /// Gives a record another value. Conflict unless there is a record of this kind and id with exactly this value.
+    ReplaceRecord {
+        /// The record as it was read.
+        before: Record,
+        /// Its value from now on.
+        value: Value,
+    },
+    /// Removes a record. Unknown ids are ignored.
+    DeleteRecord {
+        /// What it is.
+        kind: RecordKind,
+        /// Which one.
+        id: String,
+    },
     /// Marks a workflow as ended.
     CloseWorkflow {
         /// Which one.

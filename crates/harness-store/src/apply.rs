@@ -93,6 +93,12 @@ impl<'a> BatchApply<'a> {
                  DO UPDATE SET task_id = excluded.task_id, value = excluded.value",
                 params![kind, id, task_id.as_str(), value],
             ),
+            Op::ReplaceRecord { kind, id, task_id, before, value } => {
+                self.replace_record(kind, id, task_id, [before, value])
+            }
+            Op::DeleteRecord { kind, id } => {
+                self.execute("DELETE FROM records WHERE kind = ?1 AND record_id = ?2", params![kind, id])
+            }
             Op::CloseWorkflow { workflow_id } => {
                 let workflow = self.workflow(workflow_id)?;
                 self.execute("UPDATE workflows SET closed = 1 WHERE id = ?1", params![workflow])
@@ -130,6 +136,22 @@ impl<'a> BatchApply<'a> {
                    ON CONFLICT DO NOTHING";
         if self.change(sql, params![workflow, dedupe_key, cursor])? == 0 {
             return Err(Refused::Conflict(format!("workflow {workflow_id} knows the signal's key")));
+        }
+        Ok(())
+    }
+
+    /// A value that was read writes itself as the same text: JSON keeps the order of its keys here.
+    fn replace_record(
+        &self,
+        kind: &str,
+        id: &str,
+        task_id: &TaskId,
+        [before, value]: [&String; 2],
+    ) -> Result<(), Refused> {
+        let sql = "UPDATE records SET value = ?5
+                   WHERE kind = ?1 AND record_id = ?2 AND task_id = ?3 AND value = ?4";
+        if self.change(sql, params![kind, id, task_id.as_str(), before, value])? == 0 {
+            return Err(Refused::Conflict(format!("record {id:?} of kind {kind} is not as it was")));
         }
         Ok(())
     }

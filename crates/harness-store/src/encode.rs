@@ -33,6 +33,8 @@ pub(crate) enum Op {
     RecordDelivery { workflow_id: WorkflowId, dedupe_key: String, cursor: Option<i64> },
     Publish(Box<EncodedPublish>),
     PutRecord { kind: &'static str, id: String, task_id: TaskId, value: String },
+    ReplaceRecord { kind: &'static str, id: String, task_id: TaskId, before: String, value: String },
+    DeleteRecord { kind: &'static str, id: String },
     CloseWorkflow { workflow_id: WorkflowId },
 }
 
@@ -196,6 +198,14 @@ fn encode(write: Write) -> Result<Op, StoreError> {
             task_id: record.task_id,
             value: json(&record.value)?,
         },
+        Write::ReplaceRecord { before, value } => Op::ReplaceRecord {
+            kind: before.kind.name(),
+            id: before.id,
+            task_id: before.task_id,
+            before: json(&before.value)?,
+            value: json(&value)?,
+        },
+        Write::DeleteRecord { kind, id } => Op::DeleteRecord { kind: kind.name(), id },
         Write::CloseWorkflow { workflow_id } => Op::CloseWorkflow { workflow_id },
     })
 }

@@ -203,6 +203,18 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| read::records(connection, kind, &task_id, limit)).boxed()
     }
 
+    fn records_page<'a>(
+        &'a self,
+        kind: RecordKind,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>> {
+        let (after, limit) = (after.map(str::to_owned), sql_limit(limit));
+        self.readers
+            .read(move |connection| read::records_page(connection, kind, after.as_deref(), limit))
+            .boxed()
+    }
+
     fn install_id(&self) -> &str {
         &self.install_id
     }

@@ -163,6 +163,15 @@ impl Store for MemoryStore {
         self.read(|tables| reads::records(tables, kind, task_id, limit))
     }
 
+    fn records_page<'a>(
+        &'a self,
+        kind: RecordKind,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>> {
+        self.read(|tables| reads::records_page(tables, kind, after, limit))
+    }
+
     fn install_id(&self) -> &str {
         "00000000000000000000000000000000"
     }

@@ -70,6 +70,15 @@ impl Store for SlowStore {
         self.inner.records(kind, task_id, limit)
     }
 
+    fn records_page<'a>(
+        &'a self,
+        kind: RecordKind,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> Read<'a, Vec<Record>> {
+        self.inner.records_page(kind, after, limit)
+    }
+
     fn install_id(&self) -> &str {
         self.inner.install_id()
     }

@@ -7,6 +7,7 @@ mod fixtures;
 mod follow;
 mod listing;
 mod log;
+mod records;
 mod tasks;
 mod workflows;
 mod writes;
@@ -17,7 +18,7 @@ use futures::future::BoxFuture;
 
 use crate::Store;
 
-pub use content::{blocks_are_kept_at_every_size, records_replace_and_stay_in_order};
+pub use content::blocks_are_kept_at_every_size;
 pub use follow::{
     a_follower_that_comes_back_misses_nothing, an_idle_follower_is_woken,
     followers_of_every_speed_see_every_entry_once, followers_of_many_tasks_are_kept_apart,
@@ -29,6 +30,10 @@ pub use listing::{
 pub use log::{
     a_publish_key_works_once, entries_are_numbered_without_gaps, logs_are_read_in_pages,
     nothing_follows_the_end_of_a_task, readers_see_whole_batches,
+};
+pub use records::{
+    a_record_is_replaced_only_as_it_was_read, records_are_deleted, records_of_every_task_are_read_in_pages,
+    records_replace_and_stay_in_order,
 };
 pub use tasks::{artifacts_are_folded, history_returns_the_newest, the_status_knows_its_entry};
 pub use workflows::{
@@ -62,6 +67,7 @@ macro_rules! store_conformance {
             a_cursor_is_stable_when_tasks_are_added
             a_follower_that_comes_back_misses_nothing
             a_publish_key_works_once
+            a_record_is_replaced_only_as_it_was_read
             activities_are_kept_until_removed
             an_idle_follower_is_woken
             artifacts_are_folded
@@ -80,6 +86,8 @@ macro_rules! store_conformance {
             logs_are_read_in_pages
             nothing_follows_the_end_of_a_task
             readers_see_whole_batches
+            records_are_deleted
+            records_of_every_task_are_read_in_pages
             records_replace_and_stay_in_order
             reopening_keeps_everything
             snapshots_replace_and_shorten_the_tail

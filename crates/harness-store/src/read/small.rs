@@ -97,3 +97,24 @@ pub(crate) fn records(
     }
     Ok(records)
 }
+
+/// Records of a kind in order of their ids.
+pub(crate) fn records_page(
+    connection: &Connection,
+    kind: RecordKind,
+    after: Option<&str>,
+    limit: i64,
+) -> Result<Vec<Record>, ReadError> {
+    // Every id is greater than the empty text, which is no id.
+    let sql = "SELECT record_id, value, task_id FROM records WHERE kind = ?1 AND record_id > ?2
+               ORDER BY record_id LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![kind.name(), after.unwrap_or_default(), limit])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        let value = decode(row, 1, || format!("record {id:?} of kind {}", kind.name()))?;
+        records.push(Record { kind, id, task_id: TaskId::new(row.get::<_, String>(2)?), value });
+    }
+    Ok(records)
+}

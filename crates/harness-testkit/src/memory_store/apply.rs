@@ -52,10 +52,14 @@ fn check_write<'a>(tables: &Tables, pending: &mut Pending<'a>, write: &'a Write)
         | Write::AnnounceActivity { workflow_id, .. }
         | Write::StartTimer { workflow_id, .. }
         | Write::CloseWorkflow { workflow_id } => ensure_workflow(tables, pending, workflow_id),
+        Write::ReplaceRecord { before, .. } => ensure(tables.records.contains(before), || {
+            format!("record {:?} of kind {} is not as it was", before.id, before.kind.name())
+        }),
         Write::PutBlock(_)
         | Write::RemoveActivity { .. }
         | Write::RemoveTimer { .. }
-        | Write::PutRecord(_) => Ok(()),
+        | Write::PutRecord(_)
+        | Write::DeleteRecord { .. } => Ok(()),
     }
 }
 
@@ -135,6 +139,10 @@ fn apply_write(tables: &mut Tables, at: Timestamp, write: Write, committed: &mut
         }
         Write::Publish(publish) => apply_publish(tables, at, *publish, committed),
         Write::PutRecord(record) => put_record(tables, record),
+        Write::ReplaceRecord { before, value } => put_record(tables, Record { value, ..before }),
+        Write::DeleteRecord { kind, id } => {
+            tables.records.retain(|record| record.kind != kind || record.id != id);
+        }
         Write::CloseWorkflow { workflow_id } => with_row(tables, &workflow_id, |row| row.closed = true),
     }
 }

@@ -200,6 +200,15 @@ impl Store for FaultStore {
         self.guard(self.inner.records(kind, task_id, limit))
     }
 
+    fn records_page<'a>(
+        &'a self,
+        kind: RecordKind,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>> {
+        self.guard(self.inner.records_page(kind, after, limit))
+    }
+
     fn install_id(&self) -> &str {
         self.inner.install_id()
     }

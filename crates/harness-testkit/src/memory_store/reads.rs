@@ -119,3 +119,16 @@ pub(super) fn records(tables: &Tables, kind: RecordKind, task_id: &TaskId, limit
     let wanted = |record: &&Record| record.kind == kind && record.task_id == *task_id;
     tables.records.iter().filter(wanted).take(limit).cloned().collect()
 }
+
+pub(super) fn records_page(
+    tables: &Tables,
+    kind: RecordKind,
+    after: Option<&str>,
+    limit: usize,
+) -> Vec<Record> {
+    let wanted = |record: &&Record| record.kind == kind && after.is_none_or(|id| record.id.as_str() > id);
+    let mut records: Vec<Record> = tables.records.iter().filter(wanted).cloned().collect();
+    records.sort_by(|a, b| a.id.cmp(&b.id));
+    records.truncate(limit);
+    records
+}
