@@ -94,7 +94,7 @@ impl<'a> BatchApply<'a> {
                 params![kind, id, task_id.as_str(), value],
             ),
             Op::ReplaceRecord { kind, id, task_id, before, value } => {
-                self.replace_record(kind, id, task_id, [before, value])
+                self.replace_kept_record(kind, id, task_id, [before, value])
             }
             Op::DeleteRecord { kind, id } => {
                 self.execute("DELETE FROM records WHERE kind = ?1 AND record_id = ?2", params![kind, id])
@@ -141,7 +141,7 @@ impl<'a> BatchApply<'a> {
     }
 
     /// A value that was read writes itself as the same text: JSON keeps the order of its keys here.
-    fn replace_record(
+    fn replace_kept_record(
         &self,
         kind: &str,
         id: &str,
