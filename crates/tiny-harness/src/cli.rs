@@ -181,6 +181,12 @@ pub(crate) struct BenchArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Where the servers that are measured keep their state for the time of the run; choose the disk that counts.
+    #[arg(long, value_name = "DIR", default_value = ".tiny-harness/bench")]
+    pub(crate) state: PathBuf,
+    /// Run one of the processes that a measurement consists of.
+    #[arg(long, hide = true, value_name = "JSON")]
+    pub(crate) part: Option<String>,
 }
 
 /// Arguments of `mcp-demo`.

@@ -1,0 +1,27 @@
+//! A task of two turns with a call of a tool in another process between them.
+
+use super::super::{
+    client::Client,
+    figure::{Bar, Figure},
+    lab::{Lab, ONE_TOOL, Setup},
+    load::{self, timed},
+    parts,
+};
+use crate::failure::Failure;
+
+pub(super) async fn measure(lab: &Lab) -> Result<Vec<Figure>, Failure> {
+    let cost = lab.one_tool().await?;
+    let setup = Setup { name: "one-tool", script: ONE_TOOL, lifecycle: "delegated", tools: true };
+    let server = lab.serve(&setup).await?;
+    let mut client = Client::connect(server.address).await?;
+    let task = async |number| timed(load::task(&mut client, format!("m{number}"))).await;
+    let times = load::one_by_one(&lab.effort, task).await?;
+    server.stop().await?;
+
+    let floor = lab.floor("one-tool", cost).await?;
+    let mut client = Client::connect(floor.address).await?;
+    let bare = async |_| timed(async { client.post(parts::ECHO, "").await.map(drop) }).await;
+    let least = load::one_by_one(&lab.effort, bare).await?;
+    floor.stop().await?;
+    Ok(vec![times.figure("two-turn task with a tool", 50, Bar::Under(6.0), &least)])
+}
