@@ -97,9 +97,10 @@ pub(crate) fn of_tool(error: &ToolError, redactor: &Redactor) -> ActivityFailure
     let kind = match error.kind {
         ToolErrorKind::NotSent => FailureKind::Retryable { after_ms: None },
         ToolErrorKind::OutcomeUnknown => FailureKind::OutcomeUnknown,
-        ToolErrorKind::NotFound | ToolErrorKind::Refused | ToolErrorKind::DefinitionChanged => {
-            FailureKind::Fatal
-        }
+        ToolErrorKind::Unusable
+        | ToolErrorKind::NotFound
+        | ToolErrorKind::Refused
+        | ToolErrorKind::DefinitionChanged => FailureKind::Fatal,
         ToolErrorKind::Canceled => FailureKind::Canceled,
     };
     ActivityFailure { code: error.code(), message, kind }

@@ -1,6 +1,13 @@
 //! The owner of one server: it alone connects, respawns and closes, so that no two calls ever start it twice.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use harness_ports::TaskGroup;
 use rmcp::{
@@ -45,6 +52,8 @@ type Reply = oneshot::Sender<Result<Arc<Session>, Unavailable>>;
 #[derive(Debug)]
 pub(crate) struct ServerHandle {
     calls: mpsc::Sender<Reply>,
+    /// Sessions that expired since a call was answered.
+    expiries: AtomicU32,
 }
 
 impl ServerHandle {
@@ -54,6 +63,21 @@ impl ServerHandle {
         let stopped = || "is stopped".to_owned();
         self.calls.send(reply).await.map_err(|_| stopped())?;
         session.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// A session expired.
+    pub(crate) fn note_expiry(&self) {
+        self.expiries.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A call was answered.
+    pub(crate) fn note_answer(&self) {
+        self.expiries.store(0, Ordering::Release);
+    }
+
+    /// Whether the server forgot a session that was begun because it had forgotten one: another one would not help.
+    pub(crate) fn forgets_every_session(&self) -> bool {
+        self.expiries.load(Ordering::Acquire) > 1
     }
 }
 
@@ -83,7 +107,7 @@ pub(crate) async fn start(
     let tools = owner.connect().await?;
     let (calls, waiting) = mpsc::channel(WAITING_CALLS);
     group.spawn(owner.run(waiting));
-    Ok(Started { handle: ServerHandle { calls }, tools })
+    Ok(Started { handle: ServerHandle { calls, expiries: AtomicU32::new(0) }, tools })
 }
 
 /// An open connection and what has to be closed with it.

@@ -62,6 +62,7 @@ pub(crate) struct Link {
     retired: CancellationToken,
     in_flight: TaskTracker,
     answered: AtomicBool,
+    expired: AtomicBool,
 }
 
 impl Link {
@@ -73,6 +74,7 @@ impl Link {
             retired: CancellationToken::new(),
             in_flight: TaskTracker::new(),
             answered: AtomicBool::new(false),
+            expired: AtomicBool::new(false),
         }
     }
 
@@ -103,6 +105,12 @@ impl Link {
     /// No further call uses it.
     pub(crate) fn retire(&self) {
         self.retired.cancel();
+    }
+
+    /// The server does not know it any more, so that no further call uses it. Whether this call was the first to learn.
+    pub(crate) fn expire(&self) -> bool {
+        self.retire();
+        !self.expired.swap(true, Ordering::AcqRel)
     }
 
     /// Ends it at once, with every call in flight.

@@ -163,8 +163,15 @@ impl Call<'_> {
     async fn on(&self, session: &Session) -> Ending {
         let _in_flight = session.enter();
         let ending = session.call(&self.tool.tool, self.call, self.deadline, self.redactor).await;
-        if matches!(ending, Ending::Expired) {
-            session.link.retire();
+        match &ending {
+            Ending::Answer(_) | Ending::Refused(_) => self.tool.server.note_answer(),
+            // Several calls may find the same session gone.
+            Ending::Expired if session.link.expire() => self.tool.server.note_expiry(),
+            Ending::Expired
+            | Ending::Lost { .. }
+            | Ending::NotSent(_)
+            | Ending::TimedOut { .. }
+            | Ending::Canceled => {}
         }
         ending
     }
@@ -184,6 +191,10 @@ impl Call<'_> {
             Ending::Lost { sent: false } => {
                 error(ToolErrorKind::NotSent, "its server went away; the call was not sent")
             }
+            Ending::Expired if self.tool.server.forgets_every_session() => error(
+                ToolErrorKind::Unusable,
+                "its server forgets every session at once; the call did not take effect",
+            ),
             Ending::Expired => error(
                 ToolErrorKind::NotSent,
                 "its server does not know the session any more; the call did not take effect",

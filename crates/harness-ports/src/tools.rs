@@ -108,6 +108,8 @@ pub struct ToolError {
 pub enum ToolErrorKind {
     /// The server could not be reached; the call was not sent.
     NotSent,
+    /// The server is there and cannot be used; the call did not take effect. Trying again would not help.
+    Unusable,
     /// The call was sent and no answer came: it may have taken effect.
     OutcomeUnknown,
     /// No such tool.
@@ -129,7 +131,7 @@ impl ToolError {
     /// The stable code.
     pub fn code(&self) -> ErrorCode {
         match self.kind {
-            ToolErrorKind::NotSent => codes::TOOL_UNAVAILABLE,
+            ToolErrorKind::NotSent | ToolErrorKind::Unusable => codes::TOOL_UNAVAILABLE,
             ToolErrorKind::OutcomeUnknown => codes::TOOL_OUTCOME_UNKNOWN,
             ToolErrorKind::NotFound => codes::TOOL_NOT_FOUND,
             ToolErrorKind::Refused => codes::TOOL_INVALID_ARGUMENTS,

@@ -75,9 +75,11 @@ async fn a_server_that_forgets_every_session_is_an_error_after_one_more_attempt(
     let began = Instant::now();
     let error = tools.call(call("p/h.read", nothing())).await.unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-    assert_eq!(error.kind, ToolErrorKind::NotSent);
+    assert_eq!(error.kind, ToolErrorKind::Unusable, "trying again would not help");
     assert_eq!(server.seen("tools/call").len(), 2);
     assert_eq!(server.seen("initialize").len(), 2);
+    server.calls(Calls::Answer);
+    assert_eq!(tools.call(call("p/h.read", nothing())).await.unwrap().parts, done(), "it may recover");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -226,3 +226,20 @@ pub(crate) fn words(task: &Value) -> &str {
 pub(crate) fn chunk(event: &Value) -> Option<&str> {
     event["artifactUpdate"]["artifact"]["parts"][0]["text"].as_str()
 }
+
+/// The tool calls of a task as its events tell them, each as it was told last.
+pub(crate) async fn tool_calls(api: &Api, task: &Value) -> Vec<Value> {
+    let events = api.subscribe(task["id"].as_str().unwrap(), Some(0)).await.rest().await;
+    let mut calls: Vec<Value> = Vec::new();
+    for (_, event) in &events {
+        let parts = event["statusUpdate"]["status"]["message"]["parts"].as_array();
+        let told = parts.into_iter().flatten().filter_map(|part| part["data"]["tool_calls"].as_array());
+        for call in told.flatten() {
+            match calls.iter_mut().find(|known| known["call_id"] == call["call_id"]) {
+                Some(known) => known.clone_from(call),
+                None => calls.push(call.clone()),
+            }
+        }
+    }
+    calls
+}
