@@ -16,8 +16,10 @@ use super::{
 const OPENAI: &str = "openai";
 const ANTHROPIC: &str = "anthropic";
 const SCRIPTED: &str = "scripted";
+/// Stands in when nothing at all is configured.
+const UNCONFIGURED: &str = "unconfigured";
 /// Names that `[providers.NAME]` must leave alone.
-const RESERVED: [&str; 4] = [OPENAI, ANTHROPIC, SCRIPTED, "replay"];
+const RESERVED: [&str; 5] = [OPENAI, ANTHROPIC, SCRIPTED, UNCONFIGURED, "replay"];
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
@@ -42,6 +44,8 @@ pub(crate) struct Provider {
 /// Kinds of providers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProviderKind {
+    /// Answers every message by saying how to configure a model: what serves when there is no file and no key.
+    Unconfigured,
     /// A file of turns.
     Scripted {
         /// The file.
@@ -112,7 +116,7 @@ impl Models {
     pub(crate) fn reasoning_efforts(&self) -> Vec<String> {
         let endpoint = |provider: &Provider| match &provider.kind {
             ProviderKind::ChatCompletions(endpoint) => endpoint.reasoning_efforts.clone(),
-            ProviderKind::Scripted { .. } => Vec::new(),
+            ProviderKind::Scripted { .. } | ProviderKind::Unconfigured => Vec::new(),
         };
         let mut efforts: Vec<String> = self.providers.iter().flat_map(endpoint).collect();
         efforts.sort();
@@ -144,6 +148,17 @@ pub(super) fn read<'a>(
     candidates.extend(openai(reader, root, environment, &mut tables));
     candidates.extend(anthropic(reader, root, environment, &mut tables));
     candidates.extend(compatible(reader, root, environment, &mut tables));
+    if candidates.is_empty() && !reader.has_file() {
+        let usable = Ok(ProviderKind::Unconfigured);
+        candidates.push(Candidate {
+            name: UNCONFIGURED.to_owned(),
+            table: reader.table(root, SCRIPTED),
+            usable,
+        });
+        let what =
+            format!("no model is configured: every message is answered with what to do; set {OPENAI_KEY}");
+        notes.push(format!("{what}, or start with --config FILE"));
+    }
     if environment.has("OPENAI_BASE_URL") {
         notes.push("OPENAI_BASE_URL is not used; set base_url in [openai] instead".to_owned());
     }

@@ -65,6 +65,11 @@ impl<'a> Reader<'a> {
         Self { file, text, cwd, problems: Vec::new(), set: BTreeSet::new(), secrets: BTreeMap::new() }
     }
 
+    /// Whether there is a file at all.
+    pub(super) fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// The problems, in the order of the file; those without a line come last.
     pub(super) fn into_problems(mut self) -> Vec<ConfigProblem> {
         self.problems.sort_by_key(|problem| (problem.file.is_none(), problem.line.unwrap_or(usize::MAX)));

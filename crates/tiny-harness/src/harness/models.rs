@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use harness_ports::{ModelInfo, ModelProvider, ModelRequest, ModelStream};
-use harness_providers::{ChatCompletionsConfig, ChatCompletionsProvider, ScriptedProvider};
+use harness_providers::{ChatCompletionsConfig, ChatCompletionsProvider, ScriptFormat, ScriptedProvider};
 
 use crate::{
     config::{Config, Endpoint, Provider, ProviderKind},
@@ -29,12 +29,25 @@ pub(super) fn provider(config: &Config) -> Result<Arc<dyn ModelProvider>, Failur
 pub(super) fn max_output_tokens(config: &Config) -> u32 {
     match config.models.default_provider().map(|provider| &provider.kind) {
         Some(ProviderKind::ChatCompletions(endpoint)) => endpoint.max_output_tokens,
-        Some(ProviderKind::Scripted { .. }) | None => MAX_OUTPUT_TOKENS,
+        Some(ProviderKind::Scripted { .. } | ProviderKind::Unconfigured) | None => MAX_OUTPUT_TOKENS,
     }
 }
 
+/// What serves when nothing at all is configured.
+const UNCONFIGURED: &str = r#"
+model = "unconfigured"
+
+[[turns]]
+text = """
+This agent works, and it has no model yet. Set OPENAI_API_KEY, or start it with --config FILE and a model in that file \
+(docs/configuration.md); then send your message again. `tiny-harness demo` shows an agent at work without either."""
+"#;
+
 fn one(provider: &Provider) -> Result<Arc<dyn ModelProvider>, Failure> {
     match &provider.kind {
+        ProviderKind::Unconfigured => ScriptedProvider::parse(UNCONFIGURED, ScriptFormat::Toml)
+            .map(|scripted| Arc::new(scripted) as Arc<dyn ModelProvider>)
+            .map_err(|error| Failure::general(error.to_string())),
         ProviderKind::Scripted { path } => {
             let scripted = ScriptedProvider::load(path);
             Ok(Arc::new(

@@ -15,7 +15,17 @@ fn endpoint(case: &Case) -> crate::config::Endpoint {
     match case.accepted().models.default_provider().expect("a default provider").kind.clone() {
         ProviderKind::ChatCompletions(endpoint) => endpoint,
         ProviderKind::Scripted { path } => panic!("scripted: {}", path.display()),
+        ProviderKind::Unconfigured => panic!("unconfigured"),
     }
+}
+
+#[test]
+fn nothing_at_all_serves_and_says_what_is_missing() {
+    let config = no_file().accepted();
+    assert_eq!(config.models.default_provider().unwrap().kind, ProviderKind::Unconfigured);
+    assert_eq!(config.server.anonymous.as_deref(), Some("local-user"));
+    assert!(config.server.bind.is_loopback());
+    assert!(config.notes[0].starts_with("no model is configured"), "{:?}", config.notes);
 }
 
 #[test]

@@ -64,8 +64,8 @@ fn a_file_that_is_not_there_or_no_file() {
 }
 
 #[test]
-fn no_model_at_all() {
-    assert_snapshot!(no_file().problems(), @"configuration error: no model is configured; set OPENAI_API_KEY, or add a [providers.NAME] table with base_url and model, or a [model.scripted] table with path; `tiny-harness demo` needs none of them (OPENAI_API_KEY)");
+fn no_model_in_the_file() {
+    assert_snapshot!(file("").problems(), @"configuration error: no model is configured; set OPENAI_API_KEY, or add a [providers.NAME] table with base_url and model, or a [model.scripted] table with path; `tiny-harness demo` needs none of them (OPENAI_API_KEY)");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn providers() {
     -- a key over plain http
     configuration error: h.toml:2: `base_url` must be https: a key is set, and plain http is only for localhost, 127.0.0.0/8 and [::1]; write `https://`, or unset the key if the server needs none (providers.a.base_url)
     -- a reserved name
-    configuration error: h.toml:1: `openai` cannot be the name of a provider; use up to 32 lower-case letters, digits, `-` and `_`, and none of openai, anthropic, scripted, replay (providers.openai)
+    configuration error: h.toml:1: `openai` cannot be the name of a provider; use up to 32 lower-case letters, digits, `-` and `_`, and none of openai, anthropic, scripted, unconfigured, replay (providers.openai)
     -- required keys
     configuration error: h.toml:1: `base_url` is required; add `base_url = "..."` (providers.a.base_url)
     configuration error: h.toml:1: `model` is required; add `model = "..."` (providers.a.model)
