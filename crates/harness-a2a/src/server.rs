@@ -27,13 +27,17 @@ use crate::A2aService;
 /// How long clients may keep the card before they ask again. Unit: seconds.
 const CARD_MAX_AGE: &str = "public, max-age=300";
 
+/// Where the JSON-RPC binding is found besides the root: some clients post there whatever the card says.
+const JSON_RPC_PATHS: [&str; 2] = ["/a2a/v1", "/a2a/v1/"];
+
 /// Every route of the server. `extra` are own routes (a user interface, a monitor); they come before those of the
 /// HTTP+JSON binding, whose root-level path parameters would otherwise take them.
 pub fn router(service: A2aService, extra: Router) -> Router {
     let limits = limits::Limits::of(&service);
     let cors = cors(&service.inner.config.cors_origins);
-    let routes = Router::new()
-        .route("/", post(rpc::handle))
+    let rpc = Router::new().route("/", post(rpc::handle));
+    let rpc = JSON_RPC_PATHS.iter().fold(rpc, |routes, path| routes.route(path, post(rpc::handle)));
+    let routes = rpc
         .route("/.well-known/agent-card.json", get(card))
         .route("/healthz", get(|| async { "ok\n" }))
         .fallback(rest::handle)

@@ -55,6 +55,18 @@ async fn what_is_no_request_is_refused_under_the_right_id() {
 }
 
 #[tokio::test]
+async fn the_binding_is_found_where_some_clients_look_for_it() {
+    let server = start().await;
+    for path in ["/a2a/v1", "/a2a/v1/"] {
+        let request = server.http.post(format!("{}{path}", server.base)).header("a2a-version", "1.0");
+        let request = request.header("content-type", "application/json");
+        let response = request.body(request_of("ListTasks")).send().await.unwrap();
+        let answer: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        assert_eq!((&answer["id"], &answer["result"]["totalSize"]), (&json!(1), &json!(0)), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn ids_are_echoed_as_they_came() {
     let server = start().await;
     for id in [json!("a"), json!(7), json!(-7), json!(u64::MAX)] {
@@ -112,15 +124,15 @@ async fn a_body_that_does_not_say_it_is_json_is_refused() {
                 Some(value) => request.header("content-type", value),
                 None => request,
             };
-            let body = request.body(request_body()).send().await.unwrap().text().await.unwrap();
+            let body = request.body(request_of("SendMessage")).send().await.unwrap().text().await.unwrap();
             assert!(body.contains("CONTENT_TYPE_NOT_SUPPORTED"), "{content_type:?} {path} {body}");
         }
     }
     assert!(server.engine.started().is_empty());
 }
 
-fn request_body() -> String {
-    request(json!(1), "SendMessage").to_string()
+fn request_of(method: &str) -> String {
+    request(json!(1), method).to_string()
 }
 
 #[tokio::test]
