@@ -33,6 +33,7 @@ use harness_model::{Redactor, Secret};
 use toml::de::DeTable;
 
 pub(crate) use environment::Secrets;
+pub(crate) use models::Api;
 pub(crate) use operation::{AgentsPolicy, Context, Heartbeat, Limits, O11y, Retention, RetryPolicy, Store};
 pub(crate) use problem::ConfigProblem;
 pub(crate) use providers::{Endpoint, Models, Provider, ProviderKind};

@@ -39,8 +39,8 @@ section! {
         /// Where the API is. Not set: `https://api.openai.com/v1`, which needs the key. Plain `http` together with a key only
         /// to a literal loopback address.
         base_url: Option<String> = optional(), if_set(base_url);
-        /// The protocol. This build speaks `chat_completions` only.
-        api: Api = or(Api::ChatCompletions);
+        /// The protocol.
+        api: Api = or(Api::Responses);
         /// The model, passed on as it is.
         model: String = or("gpt-6.1-sol"), name;
         /// Models that a task may choose besides `model`.
@@ -59,8 +59,11 @@ section! {
 }
 
 section! {
-    /// Anthropic. The key is `ANTHROPIC_API_KEY`. This build cannot call it; the table is checked and left out.
+    /// Anthropic, or one other server that speaks its protocol. The key is `ANTHROPIC_API_KEY`.
     Anthropic {
+        /// Where the API is. Not set: `https://api.anthropic.com/v1`, which needs the key. Plain `http` together with a key
+        /// only to a literal loopback address.
+        base_url: Option<String> = optional(), if_set(base_url);
         /// The model, passed on as it is.
         model: String = required(), name;
         /// Models that a task may choose besides `model`.
@@ -73,18 +76,20 @@ section! {
         max_output_tokens: u32 = or(OUTPUT_TOKENS), range(1, OUTPUT_TOKENS_MOST);
         /// Tokens that the model can read and write. Not set: a built-in table by model.
         context_window_tokens: Option<u64> = optional(), if_set(range(WINDOW_LEAST, WINDOW_MOST));
+        /// Whether answers are streamed.
+        stream: bool = or(true);
     }
 }
 
 section! {
-    /// Any other server that speaks OpenAI's protocol, under a NAME of your choice: lower-case letters, digits, `-` and `_`.
+    /// Any other server that speaks one of the three protocols, under a NAME of your choice: lower-case letters, digits, `-` and `_`.
     Compatible {
         /// Where the API is. Plain `http` together with a key only to a literal loopback address.
         base_url: String = required(), base_url;
         /// The environment variable that holds the key; it must then be set. Not set: `<NAME>_API_KEY` in capitals, and no
         /// key is sent when that is not set either.
         api_key_env: Option<String> = optional(), if_set(variable);
-        /// The protocol. This build speaks `chat_completions` only.
+        /// The protocol.
         api: Api = or(Api::ChatCompletions);
         /// The model, passed on as it is.
         model: String = required(), name;
@@ -107,6 +112,8 @@ impl Anthropic {
     /// The table that `ANTHROPIC_API_KEY` alone stands for.
     pub(super) fn with_model(model: &str) -> Self {
         Self {
+            base_url: None,
+            stream: true,
             model: model.to_owned(),
             models: Vec::new(),
             reasoning_efforts: Vec::new(),
@@ -121,13 +128,18 @@ impl Anthropic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Api {
     /// OpenAI Responses.
+    #[default]
     Responses,
     /// OpenAI Chat Completions.
-    #[default]
     ChatCompletions,
+    /// Anthropic Messages.
+    Messages,
 }
 
 impl Choice for Api {
-    const CHOICES: &'static [(Self, &'static str)] =
-        &[(Self::Responses, "responses"), (Self::ChatCompletions, "chat_completions")];
+    const CHOICES: &'static [(Self, &'static str)] = &[
+        (Self::Responses, "responses"),
+        (Self::ChatCompletions, "chat_completions"),
+        (Self::Messages, "messages"),
+    ];
 }

@@ -23,7 +23,11 @@ const RESERVED: [&str; 5] = [OPENAI, ANTHROPIC, SCRIPTED, UNCONFIGURED, "replay"
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
+const ANTHROPIC_URL: &str = "https://api.anthropic.com/v1";
 const ANTHROPIC_MODEL: &str = "claude-opus-5-5";
+/// Windows of Anthropic's models; unknown ones have the last.
+const ANTHROPIC_WINDOWS: [(&str, u64); 2] = [("claude-opus-5-5", 1_000_000), ("claude-fable-5-1", 1_000_000)];
+const ANTHROPIC_WINDOW: u64 = 200_000;
 /// Windows of OpenAI's models; unknown ones have the last.
 const OPENAI_WINDOWS: [(&str, u64); 3] =
     [("gpt-6.1-sol", 1_050_000), ("gpt-6-astra", 1_050_000), ("gpt-6-luna", 400_000)];
@@ -51,13 +55,15 @@ pub(crate) enum ProviderKind {
         /// The file.
         path: PathBuf,
     },
-    /// A server that speaks Chat Completions.
-    ChatCompletions(Endpoint),
+    /// A server that speaks one of the protocols.
+    Http(Endpoint),
 }
 
 /// How a server is called.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Endpoint {
+    /// The protocol.
+    pub(crate) api: Api,
     /// Where the API is; checked.
     pub(crate) base_url: String,
     /// Sent as a bearer token; `None` sends no `Authorization` at all.
@@ -99,7 +105,7 @@ impl Models {
     pub(crate) fn selectable(&self) -> Vec<String> {
         let mut names = Vec::new();
         for provider in &self.providers {
-            let ProviderKind::ChatCompletions(endpoint) = &provider.kind else { continue };
+            let ProviderKind::Http(endpoint) = &provider.kind else { continue };
             for model in std::iter::once(&endpoint.model).chain(&endpoint.models) {
                 names.push(format!("{}:{model}", provider.name));
                 if provider.name == self.default {
@@ -115,7 +121,7 @@ impl Models {
     /// Every reasoning effort that some provider allows.
     pub(crate) fn reasoning_efforts(&self) -> Vec<String> {
         let endpoint = |provider: &Provider| match &provider.kind {
-            ProviderKind::ChatCompletions(endpoint) => endpoint.reasoning_efforts.clone(),
+            ProviderKind::Http(endpoint) => endpoint.reasoning_efforts.clone(),
             ProviderKind::Scripted { .. } | ProviderKind::Unconfigured => Vec::new(),
         };
         let mut efforts: Vec<String> = self.providers.iter().flat_map(endpoint).collect();
@@ -278,31 +284,66 @@ fn openai<'a>(
     }
     let section: OpenAi = reader.section(&table, &[]);
     tables.push((OPENAI.to_owned(), section.show()));
-    let custom = section.base_url.is_some();
-    let known = OPENAI_WINDOWS.iter().find(|(model, _)| *model == section.model).map(|(_, window)| *window);
-    let window = section.context_window_tokens.or(known);
-    let key_needed = !custom && !environment.has(OPENAI_KEY);
+    let known =
+        Known { windows: &OPENAI_WINDOWS, other_window: OPENAI_WINDOW, url: OPENAI_URL, key: OPENAI_KEY };
     let endpoint = Endpoint {
-        base_url: section.base_url.unwrap_or_else(|| OPENAI_URL.to_owned()),
+        api: section.api,
+        base_url: known.url(section.base_url.as_deref()),
         api_key,
+        context_window_tokens: known.window(
+            section.context_window_tokens,
+            section.base_url.is_some(),
+            &section.model,
+        ),
         model: section.model,
         models: section.models,
         reasoning_efforts: section.reasoning_efforts,
         timeout: section.timeout,
         max_output_tokens: section.max_output_tokens,
-        context_window_tokens: window.unwrap_or(if custom { UNKNOWN_WINDOW } else { OPENAI_WINDOW }),
         stream: section.stream,
     };
     check_plain_http(reader, &table, &endpoint);
-    let usable = if key_needed {
-        Err((
-            format!("provider `{OPENAI}` needs a key and {OPENAI_KEY} is not set"),
-            format!("set {OPENAI_KEY}, or set base_url to a server that needs none"),
-        ))
-    } else {
-        supported(section.api, endpoint)
-    };
+    let usable = known.usable(OPENAI, section.base_url.is_some(), environment, endpoint);
     Some(Candidate { name: OPENAI.to_owned(), table, usable })
+}
+
+/// What is known about a company's own API.
+struct Known {
+    windows: &'static [(&'static str, u64)],
+    /// Window of its other models.
+    other_window: u64,
+    url: &'static str,
+    /// The variable that holds its key.
+    key: &'static str,
+}
+
+impl Known {
+    fn url(&self, set: Option<&str>) -> String {
+        set.unwrap_or(self.url).to_owned()
+    }
+
+    fn window(&self, set: Option<u64>, custom: bool, model: &str) -> u64 {
+        let listed = self.windows.iter().find(|(name, _)| *name == model).map(|(_, window)| *window);
+        set.or(listed).unwrap_or(if custom { UNKNOWN_WINDOW } else { self.other_window })
+    }
+
+    /// Its own API needs the key; another server may not. A key that is set and cannot be used is a problem of its own.
+    fn usable(
+        &self,
+        name: &str,
+        custom: bool,
+        environment: Environment<'_>,
+        endpoint: Endpoint,
+    ) -> Result<ProviderKind, (String, String)> {
+        if custom || environment.has(self.key) {
+            return Ok(ProviderKind::Http(endpoint));
+        }
+        let key = self.key;
+        Err((
+            format!("provider `{name}` needs a key and {key} is not set"),
+            format!("set {key}, or set base_url to a server that needs none"),
+        ))
+    }
 }
 
 fn anthropic<'a>(
@@ -312,16 +353,38 @@ fn anthropic<'a>(
     tables: &mut Tables,
 ) -> Option<Candidate<'a>> {
     let table = reader.table(root, ANTHROPIC);
-    let key = environment.secret(ANTHROPIC_KEY, reader);
-    if !table.is_present() && key.is_none() {
+    let api_key = environment.secret(ANTHROPIC_KEY, reader);
+    if !table.is_present() && !environment.has(ANTHROPIC_KEY) {
         return None;
     }
     let section =
         if table.is_present() { reader.section(&table, &[]) } else { Anthropic::with_model(ANTHROPIC_MODEL) };
     tables.push((ANTHROPIC.to_owned(), section.show()));
-    let why = "this build cannot call Anthropic".to_owned();
-    let remedy = "choose another provider in [model]".to_owned();
-    Some(Candidate { name: ANTHROPIC.to_owned(), table, usable: Err((why, remedy)) })
+    let known = Known {
+        windows: &ANTHROPIC_WINDOWS,
+        other_window: ANTHROPIC_WINDOW,
+        url: ANTHROPIC_URL,
+        key: ANTHROPIC_KEY,
+    };
+    let endpoint = Endpoint {
+        api: Api::Messages,
+        base_url: known.url(section.base_url.as_deref()),
+        api_key,
+        context_window_tokens: known.window(
+            section.context_window_tokens,
+            section.base_url.is_some(),
+            &section.model,
+        ),
+        model: section.model,
+        models: section.models,
+        reasoning_efforts: section.reasoning_efforts,
+        timeout: section.timeout,
+        max_output_tokens: section.max_output_tokens,
+        stream: section.stream,
+    };
+    check_plain_http(reader, &table, &endpoint);
+    let usable = known.usable(ANTHROPIC, section.base_url.is_some(), environment, endpoint);
+    Some(Candidate { name: ANTHROPIC.to_owned(), table, usable })
 }
 
 fn compatible<'a>(
@@ -348,6 +411,7 @@ fn compatible<'a>(
         let variable = section.api_key_env.clone().unwrap_or(default_variable);
         let key_missing = section.api_key_env.is_some() && !environment.has(&variable);
         let endpoint = Endpoint {
+            api: section.api,
             base_url: section.base_url,
             api_key: environment.secret(&variable, reader),
             model: section.model,
@@ -365,22 +429,11 @@ fn compatible<'a>(
                 format!("set {variable}, or remove api_key_env"),
             ))
         } else {
-            supported(section.api, endpoint)
+            Ok(ProviderKind::Http(endpoint))
         };
         candidates.push(Candidate { name, table, usable });
     }
     candidates
-}
-
-/// The protocols of this build.
-fn supported(api: Api, endpoint: Endpoint) -> Result<ProviderKind, (String, String)> {
-    match api {
-        Api::ChatCompletions => Ok(ProviderKind::ChatCompletions(endpoint)),
-        Api::Responses => Err((
-            "this build does not speak the Responses API".to_owned(),
-            "set `api = \"chat_completions\"`".to_owned(),
-        )),
-    }
 }
 
 /// A key must not travel in the clear. Other faults of the URL were found when it was read.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use harness_ports::{ModelInfo, ModelProvider, ModelRequest, ModelStream};
-use harness_providers::{ChatCompletionsConfig, ChatCompletionsProvider, ScriptFormat, ScriptedProvider};
+use harness_providers::{Api, EndpointConfig, HttpProvider, ScriptFormat, ScriptedProvider};
 
 use crate::{
     config::{Config, Endpoint, Provider, ProviderKind},
@@ -28,7 +28,7 @@ pub(super) fn provider(config: &Config) -> Result<Arc<dyn ModelProvider>, Failur
 /// Output tokens of one answer of the default provider.
 pub(super) fn max_output_tokens(config: &Config) -> u32 {
     match config.models.default_provider().map(|provider| &provider.kind) {
-        Some(ProviderKind::ChatCompletions(endpoint)) => endpoint.max_output_tokens,
+        Some(ProviderKind::Http(endpoint)) => endpoint.max_output_tokens,
         Some(ProviderKind::Scripted { .. } | ProviderKind::Unconfigured) | None => MAX_OUTPUT_TOKENS,
     }
 }
@@ -56,17 +56,27 @@ fn one(provider: &Provider) -> Result<Arc<dyn ModelProvider>, Failure> {
                 })?,
             ))
         }
-        ProviderKind::ChatCompletions(endpoint) => {
-            let config = chat_completions(&provider.name, endpoint);
-            let set_up = ChatCompletionsProvider::new(config)
+        ProviderKind::Http(endpoint) => {
+            let set_up = HttpProvider::new(api(endpoint), endpoint_config(&provider.name, endpoint))
                 .map_err(|error| Failure::general(format!("provider {}: {error}", provider.name)))?;
             Ok(Arc::new(set_up))
         }
     }
 }
 
-fn chat_completions(name: &str, endpoint: &Endpoint) -> ChatCompletionsConfig {
-    ChatCompletionsConfig {
+/// Models that reason are asked for their reasoning in sealed form, so that it can be shown to them again.
+fn api(endpoint: &Endpoint) -> Api {
+    match endpoint.api {
+        crate::config::Api::ChatCompletions => Api::ChatCompletions,
+        crate::config::Api::Messages => Api::Messages,
+        crate::config::Api::Responses => {
+            Api::Responses { encrypted_reasoning: !endpoint.reasoning_efforts.is_empty() }
+        }
+    }
+}
+
+fn endpoint_config(name: &str, endpoint: &Endpoint) -> EndpointConfig {
+    EndpointConfig {
         name: name.to_owned(),
         base_url: endpoint.base_url.clone(),
         api_key: endpoint.api_key.clone(),

@@ -13,7 +13,7 @@ const LOCAL_MODEL: &str =
 
 fn endpoint(case: &Case) -> crate::config::Endpoint {
     match case.accepted().models.default_provider().expect("a default provider").kind.clone() {
-        ProviderKind::ChatCompletions(endpoint) => endpoint,
+        ProviderKind::Http(endpoint) => endpoint,
         ProviderKind::Scripted { path } => panic!("scripted: {}", path.display()),
         ProviderKind::Unconfigured => panic!("unconfigured"),
     }

@@ -120,8 +120,8 @@ fn providers() {
         ("a reserved name", "[providers.openai]\nbase_url = \"https://x\"\nmodel = \"m\"\n"),
         ("required keys", "[providers.a]\n[model.scripted]\n[model]\nprovider = \"a\"\n"),
         ("a script that is not there", "[model.scripted]\npath = \"turns.toml\"\n"),
-        ("not in this build", "[anthropic]\nmodel = \"claude-opus-5-5\"\n"),
-        ("another protocol", "[openai]\napi = \"responses\"\nbase_url = \"http://127.0.0.1\"\n"),
+        ("another company without its key", "[anthropic]\nmodel = \"claude-opus-5-5\"\n"),
+        ("an unknown protocol", "[openai]\napi = \"grpc\"\nbase_url = \"http://127.0.0.1\"\n"),
         ("no table", "openai = 3\n[providers]\na = 1\n"),
     ] {
         let case = file(text).env("SET_KEY", "key");
@@ -148,10 +148,10 @@ fn providers() {
     configuration error: h.toml:2: `path` is required; add `path = "some/path"` (model.scripted.path)
     -- a script that is not there
     configuration error: h.toml:1: there is no file DIR/turns.toml; write the path of a file of turns; relative paths start where tiny-harness is started (model.scripted)
-    -- not in this build
-    configuration error: h.toml:1: this build cannot call Anthropic; choose another provider in [model] (anthropic)
-    -- another protocol
-    configuration error: h.toml:1: this build does not speak the Responses API; set `api = "chat_completions"` (openai)
+    -- another company without its key
+    configuration error: h.toml:1: provider `anthropic` needs a key and ANTHROPIC_API_KEY is not set; set ANTHROPIC_API_KEY, or set base_url to a server that needs none (anthropic)
+    -- an unknown protocol
+    configuration error: h.toml:2: `api` must be `"responses"`, `"chat_completions"` or `"messages"`, not `grpc`; write for example `api = "responses"` (openai.api)
     -- no table
     configuration error: h.toml:1: `openai` must be a table; write it as a section: `[openai]` (openai)
     configuration error: h.toml:3: `a` must be a table; write it as a section: `[providers.a]` (providers.a)
