@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use futures::future::{BoxFuture, try_join_all};
 use harness_model::{
     AgentId, ArtifactChange, BlockRef, Content, ContentBody, ContentPart, ContextId, HistoryEntry, LogEntry,
-    PartBody, StatusChange, TaskId, TaskSnapshot, Timestamp, names,
+    PartBody, StatusChange, TaskId, TaskSnapshot, TaskUsage, Timestamp, names,
 };
 use harness_ports::Store;
 use serde_json::{Map, Value, json};
@@ -306,6 +306,10 @@ fn task_metadata(snapshot: &TaskSnapshot, status: &StatusChange) -> Result<HashM
     let extension = serde_json::to_value(&snapshot.record.extension).map_err(A2aError::internal)?;
     let mut metadata = sub_state_metadata(status).unwrap_or_default();
     metadata.insert(names::TASK_KEY.to_owned(), extension);
+    if snapshot.record.usage != TaskUsage::default() {
+        let usage = serde_json::to_value(snapshot.record.usage).map_err(A2aError::internal)?;
+        metadata.insert(names::USAGE_KEY.to_owned(), usage);
+    }
     Ok(metadata)
 }
 

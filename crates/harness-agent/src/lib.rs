@@ -17,5 +17,5 @@ pub use operations::{
     IntakeResult, InvokeModelInput, InvokeToolInput, ItemDraft, LoadedSkill, Measured, ModelAnswer,
     ModelOutcome, PlannedCall, SlashCommand, ToolChange, ToolResultFacts, Verdict,
 };
-pub use settings::{Retries, RetryPolicy, TaskSettings};
+pub use settings::{ModelPrice, Retries, RetryPolicy, TaskSettings};
 pub use task::{TaskDefinition, TaskInput};

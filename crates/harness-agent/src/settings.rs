@@ -11,6 +11,12 @@ pub struct TaskSettings {
     pub max_turns: u32,
     /// How failed activities are retried.
     pub retries: Retries,
+    /// Tokens a task may use over all its turns, input and output; then it fails. `None`: as many as it takes.
+    #[serde(default)]
+    pub token_budget: Option<u64>,
+    /// Prices by `provider:model`.
+    #[serde(default)]
+    pub prices: BTreeMap<String, ModelPrice>,
     /// From start to result of one model call. Unit: milliseconds.
     pub model_timeout_ms: u64,
     /// From start to result of one tool call. Unit: milliseconds.
@@ -24,10 +30,36 @@ impl Default for TaskSettings {
         Self {
             max_turns: 50,
             retries: Retries::default(),
+            token_budget: None,
+            prices: BTreeMap::new(),
             model_timeout_ms: 120_000,
             tool_timeout_ms: 300_000,
             activity_timeout_ms: 60_000,
         }
+    }
+}
+
+/// What a model costs. Unit: millionths of a US dollar for a million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelPrice {
+    /// Input tokens that were not cached.
+    pub input: u64,
+    /// Input tokens that came from the cache.
+    pub cached: u64,
+    /// Output tokens.
+    pub output: u64,
+}
+
+impl ModelPrice {
+    /// What a call cost, in millionths of a US dollar, rounded down.
+    pub fn cost(&self, input: u64, cached: u64, output: u64) -> u64 {
+        let parts = [
+            (input.saturating_sub(cached), self.input),
+            (cached.min(input), self.cached),
+            (output, self.output),
+        ];
+        let sum: u128 = parts.iter().map(|(tokens, price)| u128::from(*tokens) * u128::from(*price)).sum();
+        u64::try_from(sum / 1_000_000).unwrap_or(u64::MAX)
     }
 }
 
@@ -111,6 +143,13 @@ mod tests {
             assert_eq!(policy.delay(attempt, "act-7"), policy.delay(attempt, "act-7"));
         }
         assert_ne!(policy.delay(1, "act-7"), policy.delay(1, "act-8"));
+    }
+
+    #[test]
+    fn prices_tell_cached_tokens_apart() {
+        let price = ModelPrice { input: 2_000_000, cached: 200_000, output: 8_000_000 };
+        assert_eq!(price.cost(1_000, 600, 100), 800 + 120 + 800);
+        assert_eq!(price.cost(10, 600, 0), 2, "more cached than input counts as all cached");
     }
 
     #[test]

@@ -98,6 +98,7 @@ impl Turn {
             key: String::new(),
             events: vec![TaskEvent::StatusChanged(status.clone())],
             record: Some(TaskRecord {
+                usage: Default::default(),
                 task_id: TaskId::new(&self.task),
                 context_id: ContextId::new("bench"),
                 lifecycle: Lifecycle::Delegated,

@@ -79,6 +79,7 @@ pub mod codes {
         MODEL_SCRIPT_INVALID = "model.script_invalid", "The file of scripted turns is not valid.";
         MODEL_SCRIPT_EXHAUSTED = "model.script_exhausted", "No scripted turn matches what the model was shown.";
         CONTEXT_OVER_BUDGET = "context.over_budget", "The conversation no longer fits the context budget.";
+        BUDGET_EXHAUSTED = "budget.exhausted", "The task used all the tokens it may use.";
         TURN_LIMIT = "turn.limit", "The task used all the turns it may use.";
         STATE_INVALID = "state.invalid", "Recorded data is not valid or of an unknown version.";
         INBOX_FULL = "inbox.full", "Too many messages wait for this task.";

@@ -42,7 +42,7 @@ pub use json::{ParseJsonError, depth_at_most, parse_json_bounded};
 pub use message::{Message, Part, PartBody, Role};
 pub use participant::{Participant, ParticipantKind, ParticipantRole};
 pub use plan::{NewStep, Plan, PlanError, Step, StepState, step_slug};
-pub use record::{Artifact, HistoryEntry, TaskRecord, TaskSnapshot};
+pub use record::{Artifact, HistoryEntry, TaskRecord, TaskSnapshot, TaskUsage};
 pub use redact::{MASK, Redactor, Secret};
 pub use task::{Lifecycle, SubState, TaskState};
 pub use task_protocol::{

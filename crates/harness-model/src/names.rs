@@ -14,6 +14,8 @@ pub const A2UI_BASIC_CATALOG: &str = "https://a2ui.org/specification/v0_9/catalo
 pub const TASK_KEY: &str = "io.github.madarauchiha-314.tiny-harness/task";
 /// Metadata key of the sub-state on a status update, its message and the task.
 pub const SUB_STATE_KEY: &str = "io.github.madarauchiha-314.tiny-harness/sub-state";
+/// Metadata key of what a task has used of its models.
+pub const USAGE_KEY: &str = "io.github.madarauchiha-314.tiny-harness/usage";
 /// `_meta` key of a tool call: equal across retries of one intended call, different for two calls.
 pub const IDEMPOTENCY_KEY: &str = "io.github.madarauchiha-314.tiny-harness/idempotency-key";
 /// `_meta` key of a tool definition: `true` when the tool acts once per idempotency key, so that a call may be repeated.

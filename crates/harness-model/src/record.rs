@@ -24,6 +24,35 @@ pub struct TaskRecord {
     pub created_at: Timestamp,
     /// Participants, plan, goal and the rest.
     pub extension: TaskExtension,
+    /// What the task has used of its models.
+    #[serde(default)]
+    pub usage: TaskUsage,
+}
+
+/// What a task has used of its models, over all turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskUsage {
+    /// Model calls that answered.
+    pub calls: u64,
+    /// Input tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Input tokens that came from a provider's cache.
+    pub cached_tokens: u64,
+    /// Output tokens.
+    pub output_tokens: u64,
+    /// Calls whose provider did not count tokens; what they used is in none of the numbers above.
+    #[serde(default)]
+    pub uncounted_calls: u64,
+    /// Cost by the configured prices, in millionths of a US dollar; `None` when a model without a price answered.
+    #[serde(default)]
+    pub cost_micro_usd: Option<u64>,
+}
+
+impl TaskUsage {
+    /// Tokens in all.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
 }
 
 /// One entry of `Task.history`.

@@ -275,6 +275,7 @@ fn put_task(n: usize) -> Write {
         display_name: String::new(),
     };
     let record = TaskRecord {
+        usage: Default::default(),
         task_id: task_id(n),
         context_id: ContextId::from(format!("c{}", n / 4)),
         lifecycle: Lifecycle::Conversation,

@@ -178,6 +178,7 @@ impl State {
             key: format!("{task_id}/{}", now.as_millis()),
             events: created.then_some(TaskEvent::TaskCreated).into_iter().collect(),
             record: start.map(|start| TaskRecord {
+                usage: Default::default(),
                 task_id: start.task_id,
                 context_id: start.context_id,
                 lifecycle: start.lifecycle,

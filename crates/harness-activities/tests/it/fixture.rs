@@ -315,6 +315,7 @@ impl Fixture {
         let block = self.put_json(&message("m-1", vec![Part::text(text)])).await;
         let status = StatusChange::to(TaskState::Working);
         let record = TaskRecord {
+            usage: Default::default(),
             task_id: task_id(),
             context_id: ContextId::from("context-1"),
             lifecycle: Lifecycle::Conversation,

@@ -1,11 +1,11 @@
 //! The model answered, or could not be asked because the context is too large.
 
-use harness_model::{ArtifactChange, ContentPart, Finish, Lifecycle, StatusChange, TaskState, codes};
+use harness_model::{ArtifactChange, ContentPart, Finish, Lifecycle, StatusChange, TaskState, Usage, codes};
 
 use super::{
     apply::Step,
     publishing::Publication,
-    state::{CallProgress, CallSlot, Phase, ToolRound},
+    state::{CallProgress, CallSlot, Phase, TaskData, ToolRound},
     tool_ended, turn,
 };
 use crate::{AnswerText, CallAction, Measured, ModelAnswer, ModelOutcome, PlannedCall};
@@ -30,6 +30,7 @@ fn answered(step: &mut Step<'_>, answer: ModelAnswer) {
     data.fresh.clear();
     data.measured =
         answer.usage.input.map(|input_tokens| Measured { input_tokens, chars: answer.context_chars });
+    count(data, &answer.model, answer.usage);
     data.remember(answer.item);
     let text = answer.answer.as_ref().map(|answer| answer.text.clone());
     if let Some(answer) = answer.answer {
@@ -44,6 +45,25 @@ fn answered(step: &mut Step<'_>, answer: ModelAnswer) {
         return step.end(status);
     }
     turn::answered(step, text);
+}
+
+/// Adds what a call used.
+fn count(data: &mut TaskData, model: &str, call: Usage) {
+    let usage = &mut data.usage;
+    let first = usage.calls == 0;
+    usage.calls += 1;
+    let (Some(input), Some(output)) = (call.input, call.output) else {
+        usage.uncounted_calls += 1;
+        usage.cost_micro_usd = None;
+        return;
+    };
+    let cached = call.cached.unwrap_or(0);
+    usage.input_tokens = usage.input_tokens.saturating_add(input);
+    usage.cached_tokens = usage.cached_tokens.saturating_add(cached);
+    usage.output_tokens = usage.output_tokens.saturating_add(output);
+    let before = if first { Some(0) } else { usage.cost_micro_usd };
+    let cost = data.settings.prices.get(model).map(|price| price.cost(input, cached, output));
+    usage.cost_micro_usd = before.zip(cost).map(|(before, cost)| before.saturating_add(cost));
 }
 
 /// The part of the answer that subscribers have not seen; it completes the artifact.

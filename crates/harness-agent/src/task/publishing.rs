@@ -92,6 +92,7 @@ fn record(data: &TaskData) -> TaskRecord {
         status_at: data.status_at,
         created_at: data.created_at,
         extension: data.extension.clone(),
+        usage: data.usage,
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use harness_model::{Content, Lifecycle, StatusChange, SubState, TaskEvent, TaskMode, TaskState, Timestamp};
+use harness_model::{
+    Content, Lifecycle, StatusChange, SubState, TaskEvent, TaskMode, TaskState, TaskUsage, Timestamp,
+};
 use harness_ports::Command;
 
 use super::{
@@ -44,6 +46,7 @@ pub(super) fn apply(input: TaskInput, now: Timestamp) -> (TaskData, Vec<Command>
         turn: 0,
         run_turns: 0,
         measured: None,
+        usage: TaskUsage::default(),
         acted: false,
         next_operation: 0,
     };

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use harness_model::{
     ActivityId, AgentId, BlockRef, CallId, Content, ContextId, HelpRequest, InboundMessage, ItemBody,
-    ItemRef, Lifecycle, MessageId, StatusChange, TaskExtension, TaskId, TaskMode, TaskState, TimerId,
-    Timestamp, ToolCallState,
+    ItemRef, Lifecycle, MessageId, StatusChange, TaskExtension, TaskId, TaskMode, TaskState, TaskUsage,
+    TimerId, Timestamp, ToolCallState,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,8 @@ pub(super) struct TaskData {
     /// Turns since the task last waited.
     pub(super) run_turns: u32,
     pub(super) measured: Option<Measured>,
+    #[serde(default)]
+    pub(super) usage: TaskUsage,
     /// Whether a tool that may change something was ever started.
     pub(super) acted: bool,
     /// Numbers activities, timers and publications.

@@ -100,6 +100,11 @@ pub(super) fn retry_intake(step: &mut Step<'_>) {
 }
 
 fn begin_model(step: &mut Step<'_>) {
+    let spent = step.data.usage.tokens();
+    if let Some(budget) = step.data.settings.token_budget.filter(|budget| spent >= *budget) {
+        let message = format!("the task used {spent} tokens and may use {budget} (budget.task_tokens)");
+        return fail(step, codes::BUDGET_EXHAUSTED.as_str(), &message);
+    }
     if step.data.run_turns >= step.data.settings.max_turns {
         return fail(step, codes::TURN_LIMIT.as_str(), "turn limit reached");
     }

@@ -7,7 +7,9 @@ use super::driver::{
     Driver, answer, ask, call, command, failure, message, not_welcome, own_text, refused, start, tool,
     tool_result,
 };
-use crate::{CallAction, IntrinsicRequest, ModelOutcome, RetryPolicy, SlashCommand, TaskSettings};
+use crate::{
+    CallAction, IntrinsicRequest, ModelOutcome, ModelPrice, RetryPolicy, SlashCommand, TaskSettings,
+};
 
 #[test]
 fn a_delegated_task_completes_with_its_answer() {
@@ -245,4 +247,35 @@ fn a_participants_task_needs_no_model_and_ends_with_the_assignees_words() {
     task.say(&message("m1"));
     task.intake();
     assert_eq!(task.took(), "run intake, history, COMPLETED, close");
+}
+
+#[test]
+fn a_token_budget_ends_a_task_before_another_model_call() {
+    let settings = TaskSettings { token_budget: Some(150), ..TaskSettings::default() };
+    let mut task = Driver::with_settings(start(Lifecycle::Delegated), settings);
+    task.say(&message("m1"));
+    task.intake();
+    for _ in 0..2 {
+        task.took();
+        task.model(answer("", vec![refused("x")]));
+    }
+    assert_eq!(
+        task.took(),
+        "WORKING [x:failed], FAILED \"[budget.exhausted] the task used 220 tokens and may use 150 (budget.task_tokens)\", close"
+    );
+}
+
+#[test]
+fn usage_and_cost_add_up_over_turns() {
+    let mut settings = TaskSettings::default();
+    let price = ModelPrice { input: 1_000_000, cached: 0, output: 2_000_000 };
+    settings.prices.insert("scripted:test".to_owned(), price);
+    let mut task = Driver::with_settings(start(Lifecycle::Delegated), settings);
+    task.say(&message("m1"));
+    task.intake();
+    task.model(answer("", vec![refused("x")]));
+    task.model(answer("done", vec![]));
+    let usage = task.state().usage;
+    assert_eq!((usage.calls, usage.input_tokens, usage.output_tokens), (2, 200, 20));
+    assert_eq!(usage.cost_micro_usd, Some(2 * (100 + 20)));
 }

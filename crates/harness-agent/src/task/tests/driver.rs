@@ -97,7 +97,7 @@ pub(super) fn answer(text: &str, calls: Vec<PlannedCall>) -> ModelOutcome {
         finish: if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls },
         answer: text,
         calls,
-        usage: Usage { input: Some(100), ..Usage::default() },
+        usage: Usage { input: Some(100), output: Some(10), ..Usage::default() },
         model: "scripted:test".to_owned(),
         context_chars: 400,
     }))

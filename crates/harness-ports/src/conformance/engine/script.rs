@@ -256,6 +256,7 @@ impl Script {
         let status =
             |line: &String| StatusChange::to(TaskState::Working).with_text(Content::Inline(line.clone()));
         let record = TaskRecord {
+            usage: Default::default(),
             task_id: TaskId::new(&self.task),
             context_id: ContextId::new("suite"),
             lifecycle: Lifecycle::Delegated,

@@ -138,6 +138,7 @@ pub(super) fn record(
         display_name: String::new(),
     });
     TaskRecord {
+        usage: Default::default(),
         task_id: task.into(),
         context_id: ContextId::from(context),
         lifecycle: Lifecycle::Conversation,
