@@ -34,7 +34,9 @@ use toml::de::DeTable;
 
 pub(crate) use environment::Secrets;
 pub(crate) use models::Api;
-pub(crate) use operation::{AgentsPolicy, Context, Heartbeat, Limits, O11y, Retention, RetryPolicy, Store};
+pub(crate) use operation::{
+    AgentsPolicy, Budget, Context, Heartbeat, Limits, O11y, Price, Retention, RetryPolicy, Store,
+};
 pub(crate) use problem::ConfigProblem;
 pub(crate) use providers::{Endpoint, Models, Provider, ProviderKind};
 pub(crate) use server::{Agent, Card, CardSkill, Server};
@@ -50,7 +52,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Participant that a request without an assertion acts as when there is no file.
 const LOCAL_USER: &str = "local-user";
 /// Tables at the top of the file.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 17] = [
     "agents",
     "server",
     "card",
@@ -61,6 +63,8 @@ const TABLES: [&str; 15] = [
     "store",
     "context",
     "limits",
+    "budget",
+    "prices",
     "retries",
     "agents_policy",
     "heartbeat",
@@ -125,6 +129,10 @@ pub(crate) struct Config {
     pub(crate) context: Context,
     /// `[limits]`.
     pub(crate) limits: Limits,
+    /// `[budget]`.
+    pub(crate) budget: Budget,
+    /// `[prices]`, by `provider:model`.
+    pub(crate) prices: BTreeMap<String, Price>,
     /// `[retries]`.
     pub(crate) retries: Retries,
     /// `[agents_policy]`.
@@ -262,6 +270,8 @@ fn read<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>, environment: Env
         store: read_table(reader, &root, "store"),
         context: read_table(reader, &root, "context"),
         limits: read_table(reader, &root, "limits"),
+        budget: read_table(reader, &root, "budget"),
+        prices: read_prices(reader, &root),
         retries,
         agents_policy: read_table(reader, &root, "agents_policy"),
         heartbeat: read_table(reader, &root, "heartbeat"),
@@ -285,6 +295,23 @@ fn with_notes(mut config: Config, reader: &Reader<'_>) -> Config {
         }
     }
     config
+}
+
+fn read_prices<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> BTreeMap<String, Price> {
+    let mut prices = BTreeMap::new();
+    for (model, table) in reader.named_tables(root, "prices") {
+        if !model.contains(':') {
+            let message = format!("{} is not `provider:model`", quoted(&model));
+            reader.refuse_table(
+                &table,
+                message,
+                "write for example [prices.\"openai:gpt-6.1-sol\"]".to_owned(),
+            );
+        }
+        let price = reader.section(&table, &[]);
+        prices.insert(model, price);
+    }
+    prices
 }
 
 fn read_table<'a, T: section::Section>(reader: &mut Reader<'a>, root: &Table<'a>, name: &str) -> T {

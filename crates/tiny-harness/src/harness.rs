@@ -13,7 +13,7 @@ use std::{
 
 use harness_a2a::{A2aConfig, A2aService};
 use harness_activities::{Activities, ActivityObserver, ContextSettings, Deps};
-use harness_agent::{Retries, RetryPolicy, TaskDefinition, TaskSettings};
+use harness_agent::{ModelPrice, Retries, RetryPolicy, TaskDefinition, TaskSettings};
 use harness_engine_local::{EngineOptions, EngineParts, LocalEngine};
 use harness_model::{AgentId, ParticipantId};
 use harness_ports::{Clock, IdSource, Store, StoreError, TaskGroup, ToolSource};
@@ -198,6 +198,8 @@ fn task_settings(config: &Config) -> TaskSettings {
             default: retry_policy(&config.retries.default),
             per_activity: per_activity.map(|(name, policy)| (name.clone(), retry_policy(policy))).collect(),
         },
+        token_budget: config.budget.task_tokens,
+        prices: config.prices.iter().map(|(model, price)| (model.clone(), model_price(price))).collect(),
         model_timeout_ms: millis(config.limits.model_timeout),
         tool_timeout_ms: millis(config.limits.tool_timeout),
         activity_timeout_ms: millis(config.limits.activity_timeout),
@@ -212,6 +214,19 @@ fn retry_policy(policy: &crate::config::RetryPolicy) -> RetryPolicy {
         maximum_attempts: policy.maximum_attempts,
         non_retryable_error_types: policy.non_retryable_error_types.clone(),
     }
+}
+
+fn model_price(price: &crate::config::Price) -> ModelPrice {
+    ModelPrice {
+        input: micro_usd(price.input),
+        cached: micro_usd(price.cached.unwrap_or(price.input)),
+        output: micro_usd(price.output),
+    }
+}
+
+/// The configuration bounds a price, so it fits.
+fn micro_usd(usd: f64) -> u64 {
+    (usd * 1_000_000.0).round() as u64
 }
 
 fn millis(duration: Duration) -> u64 {

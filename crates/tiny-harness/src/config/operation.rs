@@ -6,7 +6,7 @@ use harness_telemetry::LogLevel;
 
 use super::{
     checks::{at_least, base_url, each, error_code, if_set, not_blank, range},
-    section::{optional, or, section},
+    section::{optional, or, required, section},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -73,6 +73,28 @@ impl Default for RetryPolicy {
             maximum_attempts: 5,
             non_retryable_error_types: Vec::new(),
         }
+    }
+}
+
+section! {
+    /// What one task may use.
+    Budget {
+        /// Tokens of one task over all its turns, input and output. At the next model call after that it fails. Not set: as
+        /// many as it takes.
+        task_tokens: Option<u64> = optional(), if_set(range(1, 1_000_000_000_000));
+    }
+}
+
+section! {
+    /// What a model costs, so that tasks can say what they cost. The name is `provider:model`, in quotes. Unit: US dollars
+    /// for a million tokens.
+    Price {
+        /// Input tokens that did not come from a cache.
+        input: f64 = required(), range(0.0, 1_000_000.0);
+        /// Input tokens that came from the provider's cache. Not set: the price of the others.
+        cached: Option<f64> = optional(), if_set(range(0.0, 1_000_000.0));
+        /// Output tokens.
+        output: f64 = required(), range(0.0, 1_000_000.0);
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::{
     models::{Anthropic, Compatible, Model, OpenAi, Scripted},
-    operation::{AgentsPolicy, Context, Heartbeat, Limits, O11y, Retention, RetryPolicy, Store},
+    operation::{
+        AgentsPolicy, Budget, Context, Heartbeat, Limits, O11y, Price, Retention, RetryPolicy, Store,
+    },
     section::{KeyDoc, Section},
     server::{Agent, Card, CardSkill, Server, Top},
     temporal::{Temporal, TemporalEmbedded},
@@ -38,6 +40,8 @@ pub(crate) fn tables() -> Vec<TableDoc> {
         table::<Store>("store"),
         table::<Context>("context"),
         table::<Limits>("limits"),
+        table::<Budget>("budget"),
+        table::<Price>("prices.NAME"),
         table::<RetryPolicy>("retries.default"),
         table::<RetryPolicy>("retries.per_activity.NAME"),
         table::<AgentsPolicy>("agents_policy"),

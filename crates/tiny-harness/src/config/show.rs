@@ -22,6 +22,10 @@ impl Config {
         table(&mut text, "[store]", &self.store);
         table(&mut text, "[context]", &self.context);
         table(&mut text, "[limits]", &self.limits);
+        table(&mut text, "[budget]", &self.budget);
+        for (model, price) in &self.prices {
+            table(&mut text, &format!("[prices.{}]", toml::Value::String(model.clone())), price);
+        }
         table(&mut text, "[retries.default]", &self.retries.default);
         for (activity, policy) in &self.retries.per_activity {
             table(&mut text, &format!("[retries.per_activity.{activity}]"), policy);

@@ -223,3 +223,15 @@ fn bind_addresses() {
     ));
     assert!(!open.accepted().server.bind.is_loopback());
 }
+
+#[test]
+fn budgets_and_prices() {
+    let case = file(&format!(
+        "{LOCAL_MODEL}[budget]\ntask_tokens = 50000\n[prices.\"local:qwen3:8b\"]\ninput = 2.5\noutput = 10\n"
+    ));
+    let config = case.accepted();
+    assert_eq!(config.budget.task_tokens, Some(50_000));
+    let price = &config.prices["local:qwen3:8b"];
+    assert_eq!((price.input, price.cached, price.output), (2.5, None, 10.0));
+    assert!(config.show().contains("[prices.\"local:qwen3:8b\"]"), "{}", config.show());
+}

@@ -92,6 +92,7 @@ fn put_task(n: usize) -> Write {
     // Ids in no order, as real ones are.
     let task_id = TaskId::from(format!("{:016x}-{n:08}", (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     let record = TaskRecord {
+        usage: Default::default(),
         task_id: task_id.clone(),
         context_id: ContextId::from(format!("c{}", n / 4)),
         lifecycle: Lifecycle::Conversation,
