@@ -4,7 +4,7 @@ use harness_model::{
     CallId, RequestedCall,
     limits::{CALL_ARGUMENTS_BYTES_MAX, CALLS_PER_TURN_MAX},
 };
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::tool_names::ToolNames;
 
@@ -52,6 +52,19 @@ pub(crate) fn arguments_text(raw: Option<&RawValue>) -> String {
     serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
 }
 
+/// The arguments of an earlier call as servers want to read them again: an object. What the model wrote in its place is
+/// the `value` of one, so that the model sees its mistake and the server does not stumble over it. Nothing is `{}`.
+pub(crate) fn arguments_object(arguments: &str) -> Box<RawValue> {
+    let wrapped = |value: &RawValue| RawValue::from_string(format!("{{\"value\":{}}}", value.get()));
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments.trim() };
+    let raw = match RawValue::from_string(text.to_owned()) {
+        Ok(raw) if raw.get().starts_with('{') => Ok(raw),
+        Ok(raw) => wrapped(&raw),
+        Err(_) => to_raw_value(arguments).and_then(|text| wrapped(&text)),
+    };
+    raw.unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
 /// The calls of a complete answer, with registry names and ids that tell them apart.
 pub(crate) fn requested(calls: Vec<WireCall>, names: &ToolNames, ending: Ending) -> Vec<RequestedCall> {
     let last = calls.len().saturating_sub(1);
@@ -77,6 +90,22 @@ pub(crate) fn requested(calls: Vec<WireCall>, names: &ToolNames, ending: Ending)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_sent_again_are_objects_and_keep_their_text() {
+        for (arguments, object) in [
+            (
+                r#"{ "n": 1.10, "m": 12345678901234567890123 }"#,
+                r#"{ "n": 1.10, "m": 12345678901234567890123 }"#,
+            ),
+            ("[1, 2]", r#"{"value":[1, 2]}"#),
+            ("7", r#"{"value":7}"#),
+            ("{not json", r#"{"value":"{not json"}"#),
+            (" ", "{}"),
+        ] {
+            assert_eq!(arguments_object(arguments).get(), object, "{arguments}");
+        }
+    }
 
     fn call(id: &str, arguments: &str) -> WireCall {
         WireCall { id: id.to_owned(), name: "a_b".to_owned(), arguments: arguments.to_owned() }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::EXTRA_ITEM;
 use crate::{
-    EndpointConfig,
+    EndpointConfig, calls,
     conversation::{description, failure_text, text_of, words_of},
     tool_names::ToolNames,
     wire::Asked,
@@ -80,7 +80,9 @@ fn assistant(output: &ModelOutput, names: &ToolNames, provider: &str) -> Value {
     message.insert("content".to_owned(), content);
     if !output.calls.is_empty() {
         let calls = output.calls.iter().enumerate().map(|(at, call)| {
-            let function = json!({"name": names.wire(&call.name), "arguments": call.arguments});
+            // Some servers parse what they are sent again, and fail where the model's JSON does.
+            let arguments = calls::arguments_object(&call.arguments);
+            let function = json!({"name": names.wire(&call.name), "arguments": arguments.get()});
             let mut wire = Map::new();
             wire.insert("id".to_owned(), call.call_id.as_str().into());
             wire.insert("type".to_owned(), "function".into());

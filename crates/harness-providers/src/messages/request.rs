@@ -12,6 +12,7 @@ use super::{PAUSE_TURN, RAW_KIND, cache};
 use crate::{
     EndpointConfig,
     call_ids::WireCallIds,
+    calls,
     conversation::{EncodeError, description, failure_text, text_of, words_of},
     verbatim,
     wire::Asked,
@@ -227,7 +228,7 @@ impl Conversation<'_> {
         let mut fields = fields.clone();
         fields.insert("id".to_owned(), self.ids.of_call(&call.call_id).into());
         fields.insert("name".to_owned(), self.asked.names.wire(&call.name).into());
-        let tool_use = ToolUse { fields, input: input_of(&call.arguments) };
+        let tool_use = ToolUse { fields, input: calls::arguments_object(&call.arguments) };
         to_raw_value(&tool_use).expect("JSON values with string keys always serialize")
     }
 
@@ -266,37 +267,9 @@ impl Serialize for ToolUse {
     }
 }
 
-/// The wire wants an object. What the model wrote in its place is shown to it as the `value` of one.
-fn input_of(arguments: &str) -> Box<RawValue> {
-    let wrapped = |value: &RawValue| RawValue::from_string(format!("{{\"value\":{}}}", value.get()));
-    let raw = RawValue::from_string(arguments.trim().to_owned());
-    let raw = match raw {
-        Ok(raw) if raw.get().starts_with('{') => Ok(raw),
-        Ok(raw) => wrapped(&raw),
-        Err(_) => to_raw_value(arguments).and_then(|text| wrapped(&text)),
-    };
-    raw.unwrap_or_else(|_| RawValue::NULL.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn inputs_are_objects_and_keep_their_text() {
-        for (arguments, input) in [
-            (
-                r#"{ "n": 1.10, "m": 12345678901234567890123 }"#,
-                r#"{ "n": 1.10, "m": 12345678901234567890123 }"#,
-            ),
-            ("[1, 2]", r#"{"value":[1, 2]}"#),
-            ("7", r#"{"value":7}"#),
-            ("{not json", r#"{"value":"{not json"}"#),
-            ("", r#"{"value":""}"#),
-        ] {
-            assert_eq!(input_of(arguments).get(), input, "{arguments}");
-        }
-    }
 
     #[test]
     fn effort_is_a_word_or_a_budget() {

@@ -102,7 +102,7 @@ async fn calls_and_results_keep_their_exact_text() {
             {"role": "user", "content": "Hello"},
             {"role": "assistant", "content": null, "tool_calls": [
                 {"id": "c1", "type": "function", "function": {"name": "shop_orders_get_order", "arguments": arguments}},
-                {"id": "c2", "type": "function", "function": {"name": "gone_tool_x", "arguments": "not json"}},
+                {"id": "c2", "type": "function", "function": {"name": "gone_tool_x", "arguments": "{\"value\":\"not json\"}"}},
             ]},
             {"role": "tool", "tool_call_id": "c2", "content": "no such tool"},
             {"role": "tool", "tool_call_id": "c1", "content": "{\"id\":\"48213\"}"},
