@@ -128,7 +128,12 @@ impl Demo {
             text = answer;
         }
         self.farewell(&live);
-        Ok(())
+        match live.transcript.state().map(crate::transcript::state_name).as_deref() {
+            Some(state @ ("FAILED" | "REJECTED")) => {
+                Err(Failure::general(format!("the task is {state}; see {}", self.log_file().display())))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The answer to a question: the one given before this run was interrupted, or a new one.

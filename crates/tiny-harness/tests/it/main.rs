@@ -1,11 +1,19 @@
 //! The product from the outside: the built program as real processes, real tool servers, real kills.
 
 mod api;
+mod cli_agent;
+mod cli_config;
+mod cli_demo;
 mod crash_demo;
+mod crash_drain;
 mod crash_first_message;
+mod crash_large_results;
 mod crash_streams;
 mod finished_tasks;
+mod garbage_requests;
+mod garbage_setup;
 mod http_tools;
+mod local_model;
 mod rig;
 mod stored;
 mod tool_servers;

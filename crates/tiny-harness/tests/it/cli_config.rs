@@ -1,0 +1,80 @@
+//! Help, versions, and what the configuration commands print.
+
+use crate::rig::{Rig, tiny_harness};
+
+const SCRIPT: &str = "[[turns]]\ntext = \"hi\"\n";
+
+#[tokio::test]
+async fn help_and_usage() {
+    let help = tiny_harness(["--help"]).run().await;
+    assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{help:?}");
+    insta::assert_snapshot!(help.stdout, @"
+    An agent harness: serves and speaks A2A 1.0, runs tool-using agents as durable tasks
+
+    Usage: tiny-harness [OPTIONS] <COMMAND>
+
+    Commands:
+      serve   Serve the agent over A2A until it is told to stop
+      demo    Watch an agent settle a complaint: real tools, a durable task, a scripted model. Needs no
+              key and no network
+      chat    Talk to an agent: one message, or a conversation
+      tasks   Look at tasks of an agent, or cancel one
+      config  Check or show the configuration
+      bench   Measure this machine and this build against the numbers the project holds itself to
+      help    Print this message or the help of the given subcommand(s)
+
+    Options:
+          --config <FILE>  The configuration file. Without one, local defaults apply
+      -h, --help           Print help
+      -V, --version        Print version
+    ");
+    let version = tiny_harness(["--version"]).run().await;
+    assert_eq!(version.stdout, format!("tiny-harness {}\n", env!("CARGO_PKG_VERSION")));
+    for args in [&["sreve"][..], &["serve", "--port", "1"], &["tasks"], &["demo", "--state"]] {
+        let wrong = tiny_harness([]).args(args).run().await;
+        assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(2), ""), "{wrong:?}");
+        assert!(!wrong.stderr.is_empty());
+    }
+    let similar = tiny_harness(["sreve"]).run().await;
+    assert!(similar.stderr.contains("serve"), "says what may have been meant: {similar:?}");
+}
+
+#[tokio::test]
+async fn a_valid_configuration_is_said_so() {
+    let rig = Rig::new(SCRIPT);
+    let config = rig.config().display().to_string();
+    let checked = tiny_harness(["config", "check", "--config", &config]).run().await;
+    assert_eq!(
+        (checked.code, checked.stdout.as_str()),
+        (Some(0), "the configuration is valid\n"),
+        "{checked:?}"
+    );
+    assert!(!rig.store().exists(), "checking starts nothing");
+}
+
+#[tokio::test]
+async fn secrets_are_masked_wherever_they_could_be_shown() {
+    let tables = "[openai]\nmodel = \"m\"\n\n[providers.local]\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"n\"\napi_key_env = \"MY_KEY\"\n";
+    let rig = Rig::new(SCRIPT).tables(tables);
+    let config = rig.config().display().to_string();
+    let secrets = [("OPENAI_API_KEY", "sk-0123456789abcdef0123"), ("MY_KEY", "quite-another-secret-value")];
+    let with_secrets = |args: [&str; 4]| {
+        secrets.iter().fold(tiny_harness(args), |program, (name, value)| program.env(name, value))
+    };
+    let shown = with_secrets(["config", "show", "--config", &config]).run().await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for expected in ["OPENAI_API_KEY", "MY_KEY", "agent_id", "shutdown_grace", "max_turns"] {
+        assert!(shown.stdout.contains(expected), "{expected}: {shown:?}");
+    }
+    for text in [&shown.stdout, &shown.stderr] {
+        for (_, secret) in secrets {
+            assert!(!text.contains(secret), "{secret} is told: {text}");
+        }
+    }
+    // What is shown is a configuration again.
+    let again = rig.path("again.toml");
+    std::fs::write(&again, &shown.stdout).unwrap();
+    let again = again.display().to_string();
+    let checked = with_secrets(["config", "check", "--config", &again]).run().await;
+    assert_eq!(checked.code, Some(0), "{checked:?}\n{}", shown.stdout);
+}
