@@ -8,7 +8,9 @@ mod workflow;
 
 pub(crate) use listing::list_tasks;
 pub(crate) use log::log_page;
-pub(crate) use small::{FoundBlock, block, block_of_any_size, delivery, next_timers, records, records_page};
+pub(crate) use small::{
+    FoundBlock, block, block_of_any_size, delivery, next_timers, records, records_page, timers,
+};
 pub(crate) use task::task;
 pub(crate) use workflow::{workflow, workflows_with_activities};
 

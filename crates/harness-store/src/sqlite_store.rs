@@ -147,6 +147,14 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| read::next_timers(connection, limit)).boxed()
     }
 
+    fn timers<'a>(
+        &'a self,
+        workflow_id: &'a WorkflowId,
+    ) -> BoxFuture<'a, Result<Vec<StoredTimer>, StoreError>> {
+        let workflow_id = workflow_id.clone();
+        self.readers.read_few(move |connection| read::timers(connection, &workflow_id)).boxed()
+    }
+
     fn delivery<'a>(
         &'a self,
         workflow_id: &'a WorkflowId,

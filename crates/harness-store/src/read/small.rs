@@ -69,14 +69,23 @@ pub(crate) fn next_timers(connection: &Connection, limit: i64) -> Result<Vec<Sto
     let sql =
         "SELECT workflow_id, timer_id, due_at FROM timers ORDER BY due_at, workflow_id, timer_id LIMIT ?1";
     let mut statement = connection.prepare_cached(sql)?;
-    let timers = statement.query_map([limit], |row| {
-        Ok(StoredTimer {
-            workflow_id: row.get::<_, String>(0)?.into(),
-            timer_id: row.get::<_, String>(1)?.into(),
-            due_at: Timestamp::from_millis(row.get(2)?),
-        })
-    })?;
-    Ok(timers.collect::<rusqlite::Result<_>>()?)
+    Ok(statement.query_map([limit], stored_timer)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The timers of one workflow, the one that is due first first.
+pub(crate) fn timers(connection: &Connection, id: &WorkflowId) -> Result<Vec<StoredTimer>, ReadError> {
+    let sql =
+        "SELECT workflow_id, timer_id, due_at FROM timers WHERE workflow_id = ?1 ORDER BY due_at, timer_id";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_map([id.as_str()], stored_timer)?.collect::<rusqlite::Result<_>>()?)
+}
+
+fn stored_timer(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredTimer> {
+    Ok(StoredTimer {
+        workflow_id: WorkflowId::new(row.get::<_, String>(0)?),
+        timer_id: TimerId::new(row.get::<_, String>(1)?),
+        due_at: Timestamp::from_millis(row.get(2)?),
+    })
 }
 
 /// Records of a kind and task, oldest first.

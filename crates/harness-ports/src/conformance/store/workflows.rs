@@ -81,6 +81,8 @@ pub async fn timers_come_in_the_order_they_are_due(home: &dyn StoreHome) {
     commit(&*store, vec![timer("w", "b", 40), remove("v", "z"), remove("v", "unknown")]).await;
     let due = store.next_timers(9).await.unwrap();
     assert_eq!(due, [stored("v", "a", 20), stored("w", "a", 30), stored("w", "b", 40)]);
+    assert_eq!(store.timers(&"w".into()).await.unwrap(), [stored("w", "a", 30), stored("w", "b", 40)]);
+    assert_eq!(store.timers(&"nobody".into()).await.unwrap(), []);
 }
 
 /// A delivery is known with the cursor of its first time, for its workflow only.
