@@ -82,8 +82,8 @@ pub(crate) fn timers(connection: &Connection, id: &WorkflowId) -> Result<Vec<Sto
 
 fn stored_timer(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredTimer> {
     Ok(StoredTimer {
-        workflow_id: WorkflowId::new(row.get::<_, String>(0)?),
-        timer_id: TimerId::new(row.get::<_, String>(1)?),
+        workflow_id: row.get::<_, String>(0)?.into(),
+        timer_id: row.get::<_, String>(1)?.into(),
         due_at: Timestamp::from_millis(row.get(2)?),
     })
 }
