@@ -93,9 +93,7 @@ impl Call {
         let (asked, body) =
             encoded.map_err(|error| failures.error(ModelErrorKind::InvalidRequest, &error.to_string()))?;
         let body_bytes = body.len();
-        let sending =
-            endpoint.client.post(endpoint.url.clone()).headers(endpoint.headers.clone()).body(body).send();
-        let response = match timeout(config.timeout, sending).await {
+        let response = match timeout(config.timeout, endpoint.send(body)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(endpoint.no_connection(&error)),
             Err(_) => return Err(failures.retryable(&format!("no answer within {:?}", config.timeout))),

@@ -1,12 +1,18 @@
 //! One configured server, and the provider that calls it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures::{StreamExt, stream};
 use harness_model::Secret;
 use harness_ports::{ModelInfo, ModelProvider, ModelRequest, ModelStream};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use reqwest::{Client, ClientBuilder, Url, redirect};
+use reqwest::{Client, ClientBuilder, Response, Url, redirect};
 
 use crate::{
     Api, BaseUrlError,
@@ -77,9 +83,16 @@ pub(crate) struct Endpoint {
     pub(crate) url: Url,
     /// `scheme://host[:port]`, for people.
     pub(crate) origin: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) client: Client,
     pub(crate) failures: Failures,
+    headers: HeaderMap,
+    /// Keeps connections for the next call.
+    client: Client,
+    /// Opens a connection for each call.
+    fresh: Client,
+    /// Whether a connection may have been kept.
+    has_answered: AtomicBool,
+    /// Whether connections are kept.
+    keeps: AtomicBool,
 }
 
 impl HttpProvider {
@@ -91,7 +104,10 @@ impl HttpProvider {
         let endpoint = Endpoint {
             origin: url.origin().ascii_serialization(),
             headers: headers(api, config.api_key.as_ref())?,
-            client: client(&url)?,
+            client: client(&url, Client::builder())?,
+            fresh: client(&url, Client::builder().pool_max_idle_per_host(0))?,
+            has_answered: AtomicBool::new(false),
+            keeps: AtomicBool::new(true),
             failures: Failures::new(&config.name, config.api_key.as_ref()),
             wire: wire_of(api),
             api,
@@ -120,6 +136,37 @@ impl ModelProvider for HttpProvider {
     }
 }
 
+impl Endpoint {
+    /// Sends a request and waits for the head of its response.
+    ///
+    /// A request is sent a second time in one case only: a kept connection was closed without a byte of an answer, which
+    /// is how servers that no longer listen on it look like. llama.cpp's does this after every stream, so over plain
+    /// http, where connections cost little, none is kept any more once that has happened.
+    pub(crate) async fn send(&self, body: Vec<u8>) -> Result<Response, reqwest::Error> {
+        let keeps = self.keeps.load(Ordering::Relaxed);
+        let may_be_stale = keeps && self.has_answered.load(Ordering::Relaxed);
+        let client = if keeps { &self.client } else { &self.fresh };
+        let request = client.post(self.url.clone()).headers(self.headers.clone()).body(body).build()?;
+        let again = if may_be_stale { request.try_clone() } else { None };
+        let mut sent = client.execute(request).await;
+        if let (Err(error), Some(again)) = (&sent, again)
+            && is_swallowed(error)
+        {
+            self.keeps.fetch_and(self.url.scheme() == "https", Ordering::Relaxed);
+            sent = self.fresh.execute(again).await;
+        }
+        if sent.is_ok() {
+            self.has_answered.store(true, Ordering::Relaxed);
+        }
+        sent
+    }
+}
+
+/// Whether a connection was there, and ended before any answer.
+fn is_swallowed(error: &reqwest::Error) -> bool {
+    error.is_request() && !error.is_connect() && !error.is_timeout()
+}
+
 fn headers(api: Api, key: Option<&Secret>) -> Result<HeaderMap, ProviderSetupError> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -140,8 +187,8 @@ fn headers(api: Api, key: Option<&Secret>) -> Result<HeaderMap, ProviderSetupErr
 }
 
 /// A client that goes where it is told and nowhere else: a redirect would carry the conversation and the key along.
-fn client(url: &Url) -> Result<Client, ProviderSetupError> {
-    let builder = Client::builder()
+fn client(url: &Url, builder: ClientBuilder) -> Result<Client, ProviderSetupError> {
+    let builder = builder
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .no_proxy()

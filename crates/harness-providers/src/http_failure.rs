@@ -111,8 +111,11 @@ const OVERFLOW_WORDINGS: &[&str] = &[
 ];
 
 /// Parts of messages that say the server could not read what its model wrote, lower case. It answers 500 then.
-const UNPARSEABLE_WORDINGS: &[&str] =
-    &["model produced output that does not match", "failed to parse input at pos"];
+const UNPARSEABLE_WORDINGS: &[&str] = &[
+    "model produced output that does not match",
+    "failed to parse input at pos",
+    "failed to parse tool call arguments",
+];
 
 /// What an error body says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -45,7 +45,8 @@ impl Reader for Answer {
     fn absorb(&mut self, name: &str, data: &[u8]) -> Result<Piece, PieceError> {
         let event: Event = bounded_json::parse(data).ok_or(PieceError::Unparseable)?;
         let kind = event.kind.clone().unwrap_or_else(|| name.to_owned());
-        if kind == "error" || event.error.as_ref().is_some_and(|error| !error.is_null()) {
+        let has_error = event.error.as_ref().is_some_and(|error| !error.is_null());
+        if has_error || kind == "error" || event.object.as_deref() == Some("error") {
             return Err(PieceError::Provider(ErrorBody::parse(data)));
         }
         let text = match kind.as_str() {

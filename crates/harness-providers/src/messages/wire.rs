@@ -8,6 +8,8 @@ use serde_json::{Map, Value, value::RawValue};
 pub(super) struct Event {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
+    /// `error` from servers that speak another wire in their worse moments.
+    pub(super) object: Option<String>,
     pub(super) message: Option<Box<RawValue>>,
     /// A number as a rule; anything else counts as missing.
     pub(super) index: Option<Value>,

@@ -137,7 +137,7 @@ impl Input<'_> {
     fn add_anew(&mut self, output: &ModelOutput) {
         let words = words_of(output);
         if !words.is_empty() {
-            self.push(&json!({"role": "assistant", "content": words}));
+            self.push(&json!({"type": "message", "role": "assistant", "content": words}));
         }
         for call in &output.calls {
             let (call_id, name) = (self.ids.of_call(&call.call_id), self.asked.names.wire(&call.name));

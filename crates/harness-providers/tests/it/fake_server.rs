@@ -1,5 +1,7 @@
 //! A server that answers as it is told, in pieces, and checks every request it sees.
 
+mod rules;
+
 use std::{
     collections::BTreeSet,
     net::SocketAddr,
@@ -78,10 +80,11 @@ impl Reply {
 
 #[derive(Debug)]
 struct Shared {
-    reply: Reply,
-    /// What the `authorization` header has to be.
-    authorization: Option<String>,
-    seen: Mutex<Vec<Value>>,
+    /// One for each request; the last one for all that follow.
+    replies: Vec<Reply>,
+    /// What the key has to be.
+    key: Option<&'static str>,
+    seen: Mutex<Vec<String>>,
     peers: Mutex<BTreeSet<SocketAddr>>,
     violations: Mutex<Vec<String>>,
     /// Held by every response body: told when a client went away.
@@ -99,18 +102,23 @@ pub(crate) struct FakeServer {
 impl FakeServer {
     /// A server that gives every request this reply and expects [`KEY`].
     pub(crate) async fn start(reply: Reply) -> Self {
-        Self::expecting(reply, Some(format!("Bearer {KEY}"))).await
+        Self::expecting(vec![reply], Some(KEY)).await
+    }
+
+    /// A server that gives the first request the first reply, and so on; the last one is repeated.
+    pub(crate) async fn start_with(replies: Vec<Reply>) -> Self {
+        Self::expecting(replies, Some(KEY)).await
     }
 
     /// A server that expects no key.
     pub(crate) async fn start_open(reply: Reply) -> Self {
-        Self::expecting(reply, None).await
+        Self::expecting(vec![reply], None).await
     }
 
-    async fn expecting(reply: Reply, authorization: Option<String>) -> Self {
+    async fn expecting(replies: Vec<Reply>, key: Option<&'static str>) -> Self {
         let shared = Arc::new(Shared {
-            reply,
-            authorization,
+            replies,
+            key,
             seen: Mutex::default(),
             peers: Mutex::default(),
             violations: Mutex::default(),
@@ -132,6 +140,12 @@ impl FakeServer {
     /// The bodies of the requests so far. Fails when one of them broke a rule of the wire.
     #[track_caller]
     pub(crate) fn requests(&self) -> Vec<Value> {
+        self.bodies().iter().map(|body| serde_json::from_str(body).unwrap()).collect()
+    }
+
+    /// The same, byte for byte.
+    #[track_caller]
+    pub(crate) fn bodies(&self) -> Vec<String> {
         let violations = self.shared.violations.lock().unwrap();
         assert!(violations.is_empty(), "requests break the rules: {violations:#?}");
         self.shared.seen.lock().unwrap().clone()
@@ -162,28 +176,20 @@ async fn answer(
     shared.peers.lock().unwrap().insert(peer);
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, 64 << 20).await.unwrap();
-    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let mut violations = violations(&body);
-    if (parts.method.as_str(), parts.uri.path()) != ("POST", "/v1/chat/completions") {
-        violations.push(format!("{} {}", parts.method, parts.uri));
-    }
-    let authorization = parts.headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
-    if authorization != shared.authorization {
-        violations.push(format!("authorization {authorization:?}"));
-    }
-    for header in ["openai-organization", "openai-project", "cookie"] {
-        if parts.headers.contains_key(header) {
-            violations.push(format!("header {header}"));
-        }
-    }
+    let violations = rules::violations(&parts, &bytes, shared.key);
     shared.violations.lock().unwrap().extend(violations);
-    shared.seen.lock().unwrap().push(body);
-    let mut response = Response::builder().status(shared.reply.status);
-    for (name, value) in &shared.reply.headers {
+    let number = {
+        let mut seen = shared.seen.lock().unwrap();
+        seen.push(String::from_utf8_lossy(&bytes).into_owned());
+        seen.len() - 1
+    };
+    let reply = &shared.replies[number.min(shared.replies.len() - 1)];
+    let mut response = Response::builder().status(reply.status);
+    for (name, value) in &reply.headers {
         response = response.header(*name, value);
     }
     let guard = Gone(Arc::clone(&shared.bodies));
-    let pieces = stream::iter(shared.reply.pieces.clone()).then(move |piece| {
+    let pieces = stream::iter(reply.pieces.clone()).then(move |piece| {
         let _held = &guard;
         send(piece)
     });
@@ -212,70 +218,5 @@ struct Gone(Arc<tokio::sync::Notify>);
 impl Drop for Gone {
     fn drop(&mut self) {
         self.0.notify_one();
-    }
-}
-
-/// What every request on this wire has to keep to.
-fn violations(body: &Value) -> Vec<String> {
-    let known = [
-        "model",
-        "messages",
-        "tools",
-        "response_format",
-        "max_tokens",
-        "reasoning_effort",
-        "stream",
-        "stream_options",
-    ];
-    let mut found = Vec::new();
-    let keys = body.as_object().into_iter().flat_map(|map| map.keys());
-    found.extend(keys.filter(|key| !known.contains(&key.as_str())).map(|key| format!("unknown key {key}")));
-    if body["max_tokens"].as_u64().is_none() || body["stream"].as_bool().is_none() {
-        found.push("max_tokens or stream is missing".to_owned());
-    }
-    if body["stream"].as_bool() != Some(body.get("stream_options").is_some()) {
-        found.push("stream_options goes with stream".to_owned());
-    }
-    for tool in body["tools"].as_array().into_iter().flatten() {
-        check_name(&tool["function"]["name"], &mut found);
-    }
-    check_results(body["messages"].as_array().map_or(&[], Vec::as_slice), &mut found);
-    found
-}
-
-fn check_name(name: &Value, found: &mut Vec<String>) {
-    let valid = name.as_str().is_some_and(|name| {
-        (1..=64).contains(&name.len())
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
-    });
-    if !valid {
-        found.push(format!("tool name {name}"));
-    }
-}
-
-/// The results of an assistant message's calls follow it directly, exactly one each.
-fn check_results(messages: &[Value], found: &mut Vec<String>) {
-    let mut open = BTreeSet::new();
-    for message in messages {
-        if message["role"] == "tool" {
-            let id = message["tool_call_id"].as_str().unwrap_or_default().to_owned();
-            if !open.remove(&id) {
-                found.push(format!("unexpected result for {id:?}"));
-            }
-            continue;
-        }
-        if !open.is_empty() {
-            found.push(format!("no results for {open:?}"));
-        }
-        for call in message["tool_calls"].as_array().into_iter().flatten() {
-            check_name(&call["function"]["name"], found);
-            if !call["function"]["arguments"].is_string() {
-                found.push("arguments are not text".to_owned());
-            }
-            open.insert(call["id"].as_str().unwrap_or_default().to_owned());
-        }
-    }
-    if !open.is_empty() {
-        found.push(format!("no results for {open:?}"));
     }
 }

@@ -1,8 +1,17 @@
 //! Bounds: what is too large, what is cut off, and what happens to a call that nobody reads any more.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use futures::StreamExt;
-use harness_ports::{ModelEvent, ModelProvider};
+use harness_ports::{ModelEvent, ModelProvider, TaskGroup};
 use harness_providers::{ChatCompletionsConfig, ChatCompletionsProvider, ProviderSetupError};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 
 use crate::{
     fake_server::{FakeServer, Piece, Reply},
@@ -86,8 +95,65 @@ async fn calls_one_after_the_other_share_a_connection() {
 }
 
 #[tokio::test]
+async fn a_kept_connection_that_nobody_listens_on_costs_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let group = TaskGroup::new();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let accepted = Arc::clone(&connections);
+    let stop = group.stop_token().clone();
+    group.spawn(async move {
+        let serve = async {
+            while let Ok((socket, _)) = listener.accept().await {
+                accepted.fetch_add(1, Ordering::SeqCst);
+                answer_once(socket).await;
+            }
+        };
+        let _ended = stop.run_until_cancelled(serve).await;
+    });
+    let provider = provider(&base_url, true);
+    for expected in 1..=4 {
+        let (_, output) = run(&provider, request()).await.unwrap();
+        assert_eq!(output.text, "Hi");
+        assert_eq!(connections.load(Ordering::SeqCst), expected);
+    }
+    assert!(group.shutdown(std::time::Duration::from_secs(5)).await);
+}
+
+/// Answers one request, keeps the connection, and closes it when the next one has come.
+async fn answer_once(mut socket: TcpStream) {
+    let mut bytes = [0; 65_536];
+    let mut read = Vec::new();
+    while !read.ends_with(b"}") {
+        let count = socket.read(&mut bytes).await.unwrap();
+        read.extend_from_slice(&bytes[..count]);
+    }
+    let body = r#"{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    let _next = socket.read(&mut bytes).await;
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_is_asked_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let asking = async { run(&provider(&base_url, true), request()).await };
+    let serving = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut bytes = [0; 1_024];
+        assert!(socket.read(&mut bytes).await.unwrap() > 0);
+    };
+    let (outcome, ()) = tokio::join!(asking, serving);
+    assert_eq!(describe(&outcome), "retryable, no status");
+}
+
+#[tokio::test]
 async fn nobody_there_is_retryable() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
     let error = run(&provider(&base_url, true), request()).await.unwrap_err();

@@ -5,9 +5,13 @@
 
 mod adverse;
 mod captures;
+mod cases;
+
 mod fake_server;
 mod limits;
 mod local_model;
 mod outcome;
+mod prefixes;
 mod requests;
 mod scripted;
+mod wires;

@@ -8,18 +8,23 @@ use harness_ports::{
     InputItem, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, RequestMeta,
     ToolDefinition,
 };
-use harness_providers::{ChatCompletionsConfig, ChatCompletionsProvider};
+use harness_providers::{ChatCompletionsProvider, EndpointConfig, HttpProvider};
 use serde_json::json;
 
-use crate::fake_server::KEY;
+use crate::{fake_server::KEY, wires::Wire};
 
 /// A provider for a test server.
 pub(crate) fn provider(base_url: &str, stream: bool) -> ChatCompletionsProvider {
     ChatCompletionsProvider::new(config(base_url, stream)).unwrap()
 }
 
-pub(crate) fn config(base_url: &str, stream: bool) -> ChatCompletionsConfig {
-    ChatCompletionsConfig {
+/// The same for any wire.
+pub(crate) fn provider_on(wire: Wire, base_url: &str, stream: bool) -> HttpProvider {
+    HttpProvider::new(wire.api(), config(base_url, stream)).unwrap()
+}
+
+pub(crate) fn config(base_url: &str, stream: bool) -> EndpointConfig {
+    EndpointConfig {
         name: "fake".to_owned(),
         base_url: base_url.to_owned(),
         api_key: Some(Secret::new(KEY)),
