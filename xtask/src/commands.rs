@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod ci;
+mod conformance;
 mod demo;
 mod docs;
 mod test;
@@ -27,6 +28,7 @@ const COMMANDS: &[Command] = &[
     bench::COMMAND,
     check::COMMAND,
     ci::COMMAND,
+    conformance::COMMAND,
     demo::COMMAND,
     docs::COMMAND,
     test::COMMAND,
@@ -60,7 +62,7 @@ fn list() {
     steps::answer("usage: cargo xtask COMMAND [ARGUMENTS]\n");
     for command in COMMANDS {
         let usage = format!("{} {}", command.name, command.arguments);
-        steps::answer(&format!("  {usage:<16} {}", command.about));
+        steps::answer(&format!("  {usage:<18} {}", command.about));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Developer commands: `cargo xtask` lists them.
 
 mod commands;
+mod conformance;
 mod markdown;
 mod metadata;
 mod process;

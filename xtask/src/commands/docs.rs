@@ -1,10 +1,6 @@
 //! `cargo xtask readme`: runs the commands that README.md and the documents promise.
 
-use std::{
-    os::unix::process::CommandExt,
-    process::{Child, Command as Process, ExitStatus, Stdio},
-    time::{Duration, Instant},
-};
+use std::{process::Stdio, time::Duration};
 
 use super::{Command, no_arguments};
 use crate::{
@@ -60,7 +56,7 @@ fn run_block(session: &Session, block: &Block, binaries: &str) -> Outcome {
     let script = format!("set -euo pipefail\nexport PATH=\"$BUILT_BINARIES:$PATH\"\n{}", block.text);
     let mut bash = process::command(session, "bash");
     bash.args(["-c", &script]).env("BUILT_BINARIES", binaries).stdin(Stdio::null());
-    let status = run_bounded(session, &mut bash, BLOCK_LIMIT)?;
+    let status = process::run_bounded(session, &mut bash, BLOCK_LIMIT)?;
     if status.success() {
         return Ok(());
     }
@@ -75,41 +71,6 @@ fn check_block(block: &Block) -> Outcome {
             block.path, block.line
         ))),
     }
-}
-
-/// Runs a process in a group of its own and ends the whole group afterwards: a block leaves nothing behind.
-fn run_bounded(session: &Session, process: &mut Process, limit: Duration) -> Result<ExitStatus, Failure> {
-    let mut child = process
-        .process_group(0)
-        .spawn()
-        .map_err(|error| Failure::new(format!("cannot run bash: {error}")))?;
-    let ended = wait(&mut child, limit);
-    // Fails when the group is empty already, which is what one hopes for. bash brings its own `kill`; a small Debian
-    // has no other.
-    process::succeeds(session, "bash", &["-c", &format!("kill -KILL -- -{}", child.id())]);
-    match ended {
-        Ok(Some(status)) => Ok(status),
-        Ok(None) => {
-            child.wait().ok();
-            Err(Failure::new(format!("the block did not end within {} s", limit.as_secs())))
-        }
-        Err(error) => Err(Failure::new(format!("cannot wait for bash: {error}"))),
-    }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "std offers no wait with a limit; a tenth of a second is fine here"
-)]
-fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
-    let start = Instant::now();
-    while start.elapsed() < limit {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    Ok(None)
 }
 
 #[cfg(test)]
@@ -133,13 +94,5 @@ mod tests {
         assert!(outcome("test \"${PATH%%:*}\" = /built\ntest -f Cargo.toml\n").is_ok());
         assert!(outcome("false\ntrue\n").is_err());
         assert!(outcome("false | true\n").is_err());
-    }
-
-    #[test]
-    fn a_block_that_does_not_end_is_ended_with_everything_it_started() {
-        let session = Session::from_environment();
-        let mut bash = process::command(&session, "bash");
-        bash.args(["-c", "sleep 600 & wait"]);
-        assert!(run_bounded(&session, &mut bash, Duration::from_millis(300)).is_err());
     }
 }

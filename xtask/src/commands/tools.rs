@@ -18,11 +18,18 @@ struct Tool {
 }
 
 /// Adding a tool is one entry here and one script.
-const TOOLS: &[Tool] = &[Tool {
-    name: "local-model",
-    used_for: "tests against a real model on this machine",
-    script: "tools/local-model/setup.py",
-}];
+const TOOLS: &[Tool] = &[
+    Tool {
+        name: "local-model",
+        used_for: "tests against a real model on this machine",
+        script: "tools/local-model/setup.py",
+    },
+    Tool {
+        name: "a2a-kits",
+        used_for: "A2A clients and kits of others, for `cargo xtask conformance`",
+        script: "tools/a2a-kits/setup.py",
+    },
+];
 
 fn run(session: &Session, arguments: &[String]) -> Outcome {
     no_arguments(COMMAND.name, arguments)?;

@@ -1,13 +1,17 @@
 //! `cargo xtask verify`: everything, in one command.
 
-use super::{Command, check, docs, no_arguments, test, tools};
+use super::{Command, check, conformance, docs, no_arguments, test, tools};
 use crate::{
     session::{Outcome, Session},
     steps::Steps,
 };
 
-pub(super) const COMMAND: Command =
-    Command { name: "verify", arguments: "", about: "tools, check, docs, test: all there is to know", run };
+pub(super) const COMMAND: Command = Command {
+    name: "verify",
+    arguments: "",
+    about: "check, tools, docs, conformance, test: all there is to know",
+    run,
+};
 
 fn run(session: &Session, arguments: &[String]) -> Outcome {
     no_arguments(COMMAND.name, arguments)?;
@@ -20,6 +24,7 @@ pub(super) fn all(session: &Session, command: &str) -> Outcome {
     check::all(session, &mut steps)?;
     steps.step("tools", || tools::fetch(session))?;
     steps.step("docs", || docs::run_blocks(session))?;
+    steps.step("conformance", || conformance::all(session))?;
     steps.step("test", || test::all(session))?;
     steps.summary(command);
     Ok(())
