@@ -31,6 +31,8 @@ pub(crate) enum Command {
     /// Check or show the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Find out whether this configuration works here: store, plugins, tool servers, and one small call per model provider.
+    Doctor,
     /// Measure this machine and this build against the numbers the project holds itself to.
     Bench(BenchArgs),
     /// The tool servers of the demo, over stdio.

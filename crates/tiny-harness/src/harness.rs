@@ -1,7 +1,7 @@
 //! The harness put together: configuration in, a serving agent out. Everything meets here and nowhere else.
 
-mod models;
-mod plugins;
+pub(crate) mod models;
+pub(crate) mod plugins;
 
 use std::{
     collections::BTreeMap,
@@ -128,7 +128,10 @@ impl Harness {
     }
 }
 
-fn open_store(config: &Config, on_commit: Option<CommitHook>) -> Result<Arc<SqliteStore>, Failure> {
+pub(crate) fn open_store(
+    config: &Config,
+    on_commit: Option<CommitHook>,
+) -> Result<Arc<SqliteStore>, Failure> {
     let path = &config.store.sqlite_path;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory).map_err(|e| {

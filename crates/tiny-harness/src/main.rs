@@ -77,6 +77,11 @@ async fn run(cli: Cli, env: BTreeMap<String, String>) -> Result<Option<Stopped>,
             commands::config::run(&command, &config);
             Ok(None)
         }
+        Command::Doctor => {
+            let config = load_config(file, &env)?;
+            let _logs = logs(LogLevel::Error, LogTarget::Stderr, &config)?;
+            commands::doctor::run(&config, env, program()?).await.map(|()| None)
+        }
         Command::Bench(args) => commands::bench::run(args, program()?).await.map(|()| None),
         Command::McpDemo(args) => commands::mcp_demo::run(args).await.map(|()| None),
     }

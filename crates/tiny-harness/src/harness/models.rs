@@ -43,7 +43,8 @@ This agent works, and it has no model yet. Set OPENAI_API_KEY, or start it with 
 (docs/configuration.md); then send your message again. `tiny-harness demo` shows an agent at work without either."""
 "#;
 
-fn one(provider: &Provider) -> Result<Arc<dyn ModelProvider>, Failure> {
+/// Sets up one provider.
+pub(crate) fn one(provider: &Provider) -> Result<Arc<dyn ModelProvider>, Failure> {
     match &provider.kind {
         ProviderKind::Unconfigured => ScriptedProvider::parse(UNCONFIGURED, ScriptFormat::Toml)
             .map(|scripted| Arc::new(scripted) as Arc<dyn ModelProvider>)

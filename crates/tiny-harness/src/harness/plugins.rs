@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_activities::{ResourceContent, ResourceKind, Skill, SkillLibrary, SkillResource};
 use harness_agent::context::{PromptExtension, SystemPrompt};
-use harness_mcp::{McpOptions, McpTools, ServerConfig, ServerTransport};
+use harness_mcp::{McpOptions, McpTools, ServerConfig, ServerTransport, StartProblem};
 use harness_plugins::{McpServerSpec, McpTransport, Plugin, PromptRole, SYSTEM_PROMPT_ID};
 use harness_ports::{TaskGroup, ToolSource};
 
@@ -31,19 +31,29 @@ pub(super) async fn load(config: &Config, options: &StartOptions, group: &TaskGr
     for note in &report.notes {
         tracing::info!("plugin {}: {}", note.plugin, note.text);
     }
-    let servers = report.plugins.iter().flat_map(|plugin| &plugin.servers).map(|spec| server(spec, options));
-    let mcp = McpOptions {
-        ambient_env: options.env.clone(),
-        stderr_dir: Some(data_root.join("stderr")),
-        redactor: Arc::new(config.redactor()),
-        ..McpOptions::default()
-    };
-    let (tools, problems) = McpTools::start(servers.collect(), mcp, group).await;
+    let (tools, problems) = start_servers(config, &report.plugins, options, group).await;
     for problem in &problems {
         tracing::warn!("tool server {}: {problem}", problem.server);
     }
     tracing::info!("{} plugins, {} tools", report.plugins.len(), tools.catalogue().len());
     Extras { tools, skills: skills(&report.plugins), prompt: prompt(&report.plugins) }
+}
+
+/// Starts the tool servers of these plugins. What does not start is among the problems.
+pub(crate) async fn start_servers(
+    config: &Config,
+    plugins: &[Plugin],
+    options: &StartOptions,
+    group: &TaskGroup,
+) -> (Arc<McpTools>, Vec<StartProblem>) {
+    let servers = plugins.iter().flat_map(|plugin| &plugin.servers).map(|spec| server(spec, options));
+    let mcp = McpOptions {
+        ambient_env: options.env.clone(),
+        stderr_dir: Some(config.plugin_data_root().join("stderr")),
+        redactor: Arc::new(config.redactor()),
+        ..McpOptions::default()
+    };
+    McpTools::start(servers.collect(), mcp, group).await
 }
 
 fn server(spec: &McpServerSpec, options: &StartOptions) -> ServerConfig {
