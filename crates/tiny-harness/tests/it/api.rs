@@ -76,11 +76,6 @@ impl Api {
         self.ok("GetTask", json!({"id": id})).await
     }
 
-    /// The bytes of the answer to GetTask.
-    pub(crate) async fn task_bytes(&self, id: &str) -> String {
-        self.request("GetTask", &json!({"id": id})).send().await.unwrap().text().await.unwrap()
-    }
-
     /// Waits until a task is in this state; the task.
     pub(crate) async fn task_in(&self, id: &str, state: &str) -> Value {
         let wanted = format!("TASK_STATE_{state}");

@@ -1,4 +1,5 @@
 //! The product from the outside: the built program as real processes, real tool servers, real kills.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail the test they help")]
 
 mod api;
 mod cli_agent;

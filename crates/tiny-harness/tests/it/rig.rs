@@ -175,11 +175,6 @@ impl Server {
         logged(&self.process.stderr(), message)
     }
 
-    /// Waits for a log line that contains this.
-    pub(crate) async fn logs(&mut self, wanted: &str) {
-        self.process.stderr_contains(wanted).await;
-    }
-
     /// How many model calls it has begun.
     pub(crate) fn model_calls(&self) -> usize {
         begun(&self.process.stderr()).iter().filter(|run| run["activity"] == "invoke_model.v1").count()
