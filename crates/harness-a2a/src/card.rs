@@ -26,6 +26,13 @@ const OUTPUT_MODES: [&str; 4] =
 pub(crate) const EXTENSIONS: [&str; 3] =
     [names::TASK_EXTENSION, names::CHANNEL_EXTENSION, names::A2UI_EXTENSION];
 
+/// Whether the card declares push notifications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PushDeclared {
+    Yes,
+    No,
+}
+
 /// The card as it is served.
 #[derive(Debug)]
 pub(crate) struct ServedCard {
@@ -36,8 +43,8 @@ pub(crate) struct ServedCard {
 }
 
 impl ServedCard {
-    pub(crate) fn of(config: &A2aConfig) -> Self {
-        let mut value = serde_json::to_value(agent_card(config)).unwrap_or(Value::Null);
+    pub(crate) fn of(config: &A2aConfig, push: PushDeclared) -> Self {
+        let mut value = serde_json::to_value(agent_card(config, push)).unwrap_or(Value::Null);
         // Maps of the wire types have no order of their own.
         value.sort_all_objects();
         let body = Bytes::from(value.to_string());
@@ -47,7 +54,7 @@ impl ServedCard {
 }
 
 /// The card of a configuration.
-fn agent_card(config: &A2aConfig) -> AgentCard {
+fn agent_card(config: &A2aConfig, push: PushDeclared) -> AgentCard {
     let url = format!("{}/", config.base_url.trim_end_matches('/'));
     let modes = |modes: &[&str]| modes.iter().map(|mode| (*mode).to_owned()).collect();
     AgentCard {
@@ -60,7 +67,7 @@ fn agent_card(config: &A2aConfig) -> AgentCard {
         ],
         capabilities: AgentCapabilities {
             streaming: Some(true),
-            push_notifications: Some(config.push_notifications),
+            push_notifications: Some(push == PushDeclared::Yes),
             extensions: Some(extensions()),
             extended_agent_card: None,
         },

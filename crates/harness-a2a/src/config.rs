@@ -2,12 +2,14 @@
 
 use harness_model::{AgentId, Lifecycle, ParticipantId, names};
 
+use crate::{AddressGuard, PushKey, PushRetry};
+
 /// Configuration of the A2A server.
 #[derive(Clone, Debug)]
 pub struct A2aConfig {
     /// Where clients reach the server: `http://host:port`, with or without a trailing slash.
     pub base_url: String,
-    /// The id under which this harness takes part in tasks. No request may assert it.
+    /// The id under which this harness takes part in tasks. A request may assert it only with proof.
     pub agent_id: AgentId,
     /// What the card says about the agent.
     pub card: CardConfig,
@@ -27,9 +29,13 @@ pub struct A2aConfig {
     pub rate_limit_per_minute: u32,
     /// Origins that browsers may call from; `*` allows every origin, an empty list none.
     pub cors_origins: Vec<String>,
-    /// Declares push notifications on the card. Leave it off until a sender is wired: the push verbs answer
-    /// `PushNotificationNotSupported`.
-    pub push_notifications: bool,
+    /// Seals the credentials of push receivers and proves the harness's own requests. Without it there are neither
+    /// push notifications nor requests that assert this agent's own id.
+    pub push_key: Option<PushKey>,
+    /// Which push receivers may be called: public addresses, and what it allows besides.
+    pub push_guard: AddressGuard,
+    /// When deliveries of push notifications are repeated.
+    pub push_retry: PushRetry,
 }
 
 impl A2aConfig {
@@ -47,7 +53,9 @@ impl A2aConfig {
             max_request_bytes: 1 << 20,
             rate_limit_per_minute: 120,
             cors_origins: Vec::new(),
-            push_notifications: false,
+            push_key: None,
+            push_guard: AddressGuard::default(),
+            push_retry: PushRetry::default(),
         }
     }
 }

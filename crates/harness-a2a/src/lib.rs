@@ -5,18 +5,26 @@
 //! crate and leave this one only through [`wire`].
 
 mod access;
+mod address_guard;
 mod card;
 mod client;
 mod config;
 mod error;
+mod own_proof;
 mod proto_json;
+mod push;
+mod push_key;
 mod render;
 mod server;
 mod service;
 pub mod wire;
 
+pub use address_guard::{AddressGuard, ForbiddenUrl, InvalidAllowedAddress};
 pub use client::{AgentClient, ClientError, ClientLimits, EventStream, StreamItem};
 pub use config::{A2aConfig, CardConfig, CardSkill};
 pub use error::{A2aError, ErrorKind};
+pub use own_proof::{OWN_PROOF_HEADER, OwnRequest};
+pub use push::{PushError, PushRetry};
+pub use push_key::{InvalidPushKey, PushKey};
 pub use server::{router, serve};
 pub use service::A2aService;

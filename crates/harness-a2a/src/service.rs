@@ -4,6 +4,7 @@ mod feed;
 mod inbound;
 mod new_task;
 mod page_token;
+mod push_configs;
 mod read;
 mod send;
 
@@ -11,10 +12,15 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use harness_model::{ParticipantId, Redactor};
-use harness_ports::{Clock, Engine, IdSource, Store};
+use harness_ports::{Clock, Engine, IdSource, Store, TaskGroup};
 use tokio_util::sync::CancellationToken;
 
-use crate::{A2aConfig, A2aError, card::ServedCard, render::Renderer};
+use crate::{
+    A2aConfig, A2aError, PushError,
+    card::{PushDeclared, ServedCard},
+    push::{Push, PushSettings},
+    render::Renderer,
+};
 
 /// Events of a stream, each with its position in the task's log.
 pub(crate) type Events = BoxStream<'static, Result<(u64, a2a::StreamResponse), A2aError>>;
@@ -45,10 +51,12 @@ pub(crate) struct Inner {
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) renderer: Renderer,
     pub(crate) card: ServedCard,
+    /// The sender of push notifications; the card declares them when there is one.
+    pub(crate) push: Option<Push>,
 }
 
 impl A2aService {
-    /// A service with this configuration over these ports.
+    /// A service with this configuration over these ports. It sends no push notifications, and its card says so.
     pub fn new(
         config: A2aConfig,
         engine: Arc<dyn Engine>,
@@ -58,9 +66,34 @@ impl A2aService {
         redactor: Arc<Redactor>,
     ) -> Self {
         let renderer = Renderer::new(Arc::clone(&store), config.agent_id.clone());
-        let card = ServedCard::of(&config);
-        let inner = Inner { config, engine, store, clock, ids, redactor, renderer, card };
+        let card = ServedCard::of(&config, PushDeclared::No);
+        let inner = Inner { config, engine, store, clock, ids, redactor, renderer, card, push: None };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// The same with push notifications, which the card then declares. The senders live in `group`; what an earlier
+    /// process has left undelivered is taken up at once. Must be called inside a Tokio runtime, before the service is
+    /// shared; the process must have installed a TLS provider.
+    /// Errors: the configuration has no push key; the HTTP client cannot be built.
+    pub fn with_push(self, group: TaskGroup) -> Result<Self, PushError> {
+        let key = self.inner.config.push_key.clone().ok_or(PushError::NoKey)?;
+        let config = self.inner.config.clone();
+        let settings = PushSettings { key, guard: config.push_guard.clone(), retry: config.push_retry };
+        let inner = Arc::new(Inner {
+            card: ServedCard::of(&config, PushDeclared::Yes),
+            push: Some(Push::new(settings, group)?),
+            config,
+            engine: Arc::clone(&self.inner.engine),
+            store: Arc::clone(&self.inner.store),
+            clock: Arc::clone(&self.inner.clock),
+            ids: Arc::clone(&self.inner.ids),
+            redactor: Arc::clone(&self.inner.redactor),
+            renderer: self.inner.renderer.clone(),
+        });
+        if let Some(push) = &inner.push {
+            push.resume(&inner);
+        }
+        Ok(Self { inner })
     }
 }
 

@@ -67,9 +67,12 @@ async fn run(service: &A2aService, call: &Call, method: &str, params: Value) -> 
         m::LIST_TASKS => value(&service.list(call, proto_json::parse(params)?).await?),
         m::CANCEL_TASK => value(&service.cancel(call, proto_json::parse(params)?).await?),
         m::SUBSCRIBE_TO_TASK => service.subscribe(call, proto_json::parse(params)?).await.map(Reply::Stream),
-        m::CREATE_PUSH_CONFIG | m::GET_PUSH_CONFIG | m::LIST_PUSH_CONFIGS | m::DELETE_PUSH_CONFIG => {
-            let message = "the agent sends no push notifications";
-            Err(A2aError::new(ErrorKind::PushNotificationNotSupported, message))
+        m::CREATE_PUSH_CONFIG => value(&service.create_push_config(call, proto_json::parse(params)?).await?),
+        m::GET_PUSH_CONFIG => value(&service.get_push_config(call, proto_json::parse(params)?).await?),
+        m::LIST_PUSH_CONFIGS => value(&service.list_push_configs(call, proto_json::parse(params)?).await?),
+        m::DELETE_PUSH_CONFIG => {
+            service.delete_push_config(call, proto_json::parse(params)?).await?;
+            value(&Map::new())
         }
         m::GET_EXTENDED_AGENT_CARD => Err(A2aError::unsupported("the agent has no extended card")),
         _ => {

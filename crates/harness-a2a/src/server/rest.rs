@@ -93,7 +93,12 @@ fn operation(
             (m::CREATE_PUSH_CONFIG, with_id(object(headers, body)?, "taskId", id))
         }
         ("GET", ["tasks", id, "pushNotificationConfigs"]) => {
-            (m::LIST_PUSH_CONFIGS, with_id(Map::new(), "taskId", id))
+            let mut params = with_id(Map::new(), "taskId", id);
+            insert_number(&mut params, pairs, "pageSize")?;
+            if let Some(token) = parameter(pairs, "pageToken") {
+                params.insert("pageToken".to_owned(), token.into());
+            }
+            (m::LIST_PUSH_CONFIGS, params)
         }
         ("GET", ["tasks", id, "pushNotificationConfigs", config]) => {
             (m::GET_PUSH_CONFIG, with_id(with_id(Map::new(), "taskId", id), "id", config))

@@ -150,7 +150,7 @@ impl A2aService {
 
 impl Inner {
     /// The task and its reader, if there is such a task and the reader takes part in it.
-    async fn visible_task(
+    pub(super) async fn visible_task(
         &self,
         call: &Call,
         id: &str,

@@ -1,5 +1,7 @@
 //! SendMessage and SendStreamingMessage.
 
+use std::sync::Arc;
+
 use a2a::{SendMessageRequest, SendMessageResponse};
 use futures::StreamExt;
 use harness_model::{
@@ -15,7 +17,7 @@ use super::{
     new_task::{derived_ids, says_something, start_task},
     read::{HISTORY_DEFAULT, history_fields},
 };
-use crate::{A2aError, ErrorKind, access, render::Artifacts};
+use crate::{A2aError, access, render::Artifacts};
 
 /// A message that is durable, or was already.
 pub(super) struct Receipt {
@@ -65,27 +67,31 @@ fn send_fields(request: &SendMessageRequest) -> Result<TaskFields, A2aError> {
 impl Inner {
     /// Delivers a message; `fields` says how much of a task that exists the receipt shows.
     async fn deliver_message(
-        &self,
+        self: &Arc<Self>,
         call: &Call,
         request: SendMessageRequest,
         fields: TaskFields,
     ) -> Result<Receipt, A2aError> {
-        let configuration = request.configuration;
-        if configuration.is_some_and(|c| c.task_push_notification_config.is_some()) {
-            return Err(A2aError::new(
-                ErrorKind::PushNotificationNotSupported,
-                "the agent sends no push notifications; the message was not accepted",
-            ));
-        }
+        let push = self.wanted_push(request.configuration.and_then(|c| c.task_push_notification_config))?;
         let inbound = Inbound::accept(request.message, &self.redactor)?;
-        match inbound.message.task_id.clone() {
-            Some(task_id) => self.deliver_to(call, task_id, inbound, fields).await,
-            None => self.deliver_first(call, inbound).await,
+        let message_id = inbound.message.message_id.clone();
+        let (receipt, sender) = match inbound.message.task_id.clone() {
+            Some(task_id) => self.deliver_to(call, task_id, inbound, fields).await?,
+            None => self.deliver_first(call, inbound).await?,
+        };
+        if let Some(push) = push {
+            let Receipt { task_id, cursor, .. } = &receipt;
+            self.keep_wanted_push(push, task_id, sender, message_id, *cursor).await?;
         }
+        Ok(receipt)
     }
 
     /// A message without a task id creates the task that its sender and its id name.
-    async fn deliver_first(&self, call: &Call, mut inbound: Inbound) -> Result<Receipt, A2aError> {
+    async fn deliver_first(
+        &self,
+        call: &Call,
+        mut inbound: Inbound,
+    ) -> Result<(Receipt, ParticipantId), A2aError> {
         let sender = access::sender(&self.config, &inbound.message, call.participant.as_ref())?;
         let (task_id, own_context) = derived_ids(self.store.install_id(), &sender, &inbound.message);
         let context_id = inbound.message.context_id.clone().unwrap_or(own_context);
@@ -96,14 +102,16 @@ impl Inner {
             input: serde_json::to_value(&start).map_err(A2aError::internal)?,
         };
         let delivery = if says_something(&inbound.message) {
-            message_delivery(inbound, &task_id, context_id, sender, Some(start))?
+            message_delivery(inbound, &task_id, context_id, sender.clone(), Some(start))?
         } else {
             let workflow_id = WorkflowId::from(&task_id);
             Delivery { workflow_id, start: Some(start), signal: None, blocks: Vec::new() }
         };
         match self.deliver(delivery).await {
             // A repeated first message gets its answer even when the task has ended since.
-            Ok(_) | Err(Undelivered::KnownAlready(_)) => Ok(Receipt { task_id, cursor: None, before: None }),
+            Ok(_) | Err(Undelivered::KnownAlready(_)) => {
+                Ok((Receipt { task_id, cursor: None, before: None }, sender))
+            }
             Err(Undelivered::Error(error)) => Err(error),
         }
     }
@@ -115,7 +123,7 @@ impl Inner {
         task_id: TaskId,
         inbound: Inbound,
         fields: TaskFields,
-    ) -> Result<Receipt, A2aError> {
+    ) -> Result<(Receipt, ParticipantId), A2aError> {
         let reader = access::reader(&self.config, call.participant.as_ref())?;
         let snapshot = self.store.task(&task_id, fields).await?;
         let snapshot = access::visible(snapshot, reader.as_ref())?;
@@ -126,10 +134,10 @@ impl Inner {
         }
         let sender = access::sender(&self.config, &inbound.message, call.participant.as_ref())?;
         parse_envelope(&inbound.message).map_err(|e| A2aError::invalid_params(e.to_string()))?;
-        let delivery = message_delivery(inbound, &task_id, context_id, sender, None)?;
+        let delivery = message_delivery(inbound, &task_id, context_id, sender.clone(), None)?;
         match self.deliver(delivery).await {
             Ok(cursor) | Err(Undelivered::KnownAlready(cursor)) => {
-                Ok(Receipt { task_id, cursor, before: Some(Box::new(snapshot)) })
+                Ok((Receipt { task_id, cursor, before: Some(Box::new(snapshot)) }, sender))
             }
             Err(Undelivered::Error(error)) => Err(error),
         }

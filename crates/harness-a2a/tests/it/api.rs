@@ -97,6 +97,7 @@ impl Caller<'_> {
 fn rest_request(server: &Server, operation: &str, params: &Value) -> RequestBuilder {
     let (base, http) = (&server.base, &server.http);
     let id = params["id"].as_str().unwrap_or_default();
+    let configs = format!("/tasks/{}/pushNotificationConfigs", params["taskId"].as_str().unwrap_or_default());
     let post = |path: String| {
         http.post(format!("{base}{path}"))
             .header("content-type", "application/a2a+json")
@@ -108,11 +109,12 @@ fn rest_request(server: &Server, operation: &str, params: &Value) -> RequestBuil
         "CancelTask" => post(format!("/tasks/{id}:cancel")),
         "SubscribeToTask" => http.get(format!("{base}/tasks/{id}:subscribe")),
         "GetExtendedAgentCard" => http.get(format!("{base}/extendedAgentCard")),
-        "CreateTaskPushNotificationConfig" => post("/tasks/t/pushNotificationConfigs".to_owned()),
-        "GetTaskPushNotificationConfig" => http.get(format!("{base}/tasks/t/pushNotificationConfigs/c")),
-        "ListTaskPushNotificationConfigs" => http.get(format!("{base}/tasks/t/pushNotificationConfigs")),
-        "DeleteTaskPushNotificationConfig" => {
-            http.delete(format!("{base}/tasks/t/pushNotificationConfigs/c"))
+        "CreateTaskPushNotificationConfig" => post(configs),
+        "GetTaskPushNotificationConfig" => http.get(format!("{base}{configs}/{id}")),
+        "DeleteTaskPushNotificationConfig" => http.delete(format!("{base}{configs}/{id}")),
+        "ListTaskPushNotificationConfigs" => {
+            let page = ["pageSize", "pageToken"].map(|key| (key, params[key].as_str().unwrap_or_default()));
+            http.get(format!("{base}{configs}")).query(&page)
         }
         "GetTask" | "ListTasks" => {
             let mut query: Vec<(String, String)> = Vec::new();

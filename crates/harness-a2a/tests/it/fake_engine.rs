@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicI64, Ordering},
+    atomic::{AtomicI64, AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
@@ -43,6 +43,8 @@ pub(crate) struct FakeEngine {
 }
 
 struct State {
+    /// Which engine of this process it is.
+    run: u64,
     store: Arc<dyn Store>,
     clock: TickingClock,
     /// Held while a delivery or a change is made: one at a time.
@@ -55,7 +57,9 @@ struct State {
 
 impl FakeEngine {
     pub(crate) fn new(store: Arc<dyn Store>, group: TaskGroup) -> Arc<Self> {
+        static RUNS: AtomicU64 = AtomicU64::new(0);
         let state = State {
+            run: RUNS.fetch_add(1, Ordering::Relaxed),
             store,
             clock: TickingClock::default(),
             turn: AsyncMutex::default(),
@@ -107,6 +111,11 @@ enum Told {
 }
 
 impl State {
+    /// Names a publication apart from every other one, also of another engine over the same store.
+    fn key(&self, task_id: &TaskId, now: Timestamp) -> String {
+        format!("{task_id}/{}/{}", self.run, now.as_millis())
+    }
+
     async fn accept(&self, delivery: Delivery) -> Result<(Delivered, Option<(TaskId, Told)>), StoreError> {
         let _turn = self.turn.lock().await;
         if let Some(reason) = self.refusal.lock().unwrap().clone() {
@@ -175,7 +184,7 @@ impl State {
         let created = start.is_some();
         writes.push(Write::Publish(Box::new(Publish {
             task_id: task_id.clone(),
-            key: format!("{task_id}/{}", now.as_millis()),
+            key: self.key(task_id, now),
             events: created.then_some(TaskEvent::TaskCreated).into_iter().collect(),
             record: start.map(|start| TaskRecord {
                 usage: Default::default(),
@@ -238,7 +247,7 @@ impl State {
         let said = status.text.is_some() || status.help.is_some();
         let mut writes = vec![Write::Publish(Box::new(Publish {
             task_id: task_id.clone(),
-            key: format!("{task_id}/{}", now.as_millis()),
+            key: self.key(task_id, now),
             events: vec![TaskEvent::StatusChanged(status.clone())],
             record: Some(TaskRecord { status: status.clone(), status_at: now, ..task.record }),
             history: said.then_some(HistoryAppend::Status { event: 0 }).into_iter().collect(),
@@ -272,7 +281,7 @@ impl State {
         };
         let publish = Publish {
             task_id: task_id.clone(),
-            key: format!("{task_id}/{}", now.as_millis()),
+            key: self.key(task_id, now),
             events: vec![TaskEvent::ArtifactChanged(change)],
             record: None,
             history: Vec::new(),

@@ -44,8 +44,9 @@ pub(crate) fn install_tls() {
     ONCE.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
 }
 
-/// A server as configured; without a rate limit unless one is set.
-pub(crate) async fn start_with(configure: impl FnOnce(&mut A2aConfig)) -> Server {
+/// A server as configured, over this store; without a rate limit unless one is set. With a push key it sends push
+/// notifications.
+pub(crate) async fn start_over(store: Arc<dyn Store>, configure: impl FnOnce(&mut A2aConfig)) -> Server {
     install_tls();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -53,10 +54,10 @@ pub(crate) async fn start_with(configure: impl FnOnce(&mut A2aConfig)) -> Server
     let mut config = A2aConfig::new(base.clone(), AgentId::from("me"));
     config.rate_limit_per_minute = 0;
     configure(&mut config);
-    let store: Arc<dyn Store> = MemoryStore::new();
+    let pushes = config.push_key.is_some();
     let group = TaskGroup::new();
     let engine = FakeEngine::new(Arc::clone(&store), group.clone());
-    let service = A2aService::new(
+    let mut service = A2aService::new(
         config,
         Arc::clone(&engine) as _,
         Arc::clone(&store),
@@ -64,11 +65,19 @@ pub(crate) async fn start_with(configure: impl FnOnce(&mut A2aConfig)) -> Server
         Arc::new(CountingIds::default()),
         Arc::new(Redactor::new([Secret::new("hunter22")])),
     );
+    if pushes {
+        service = service.with_push(group.clone()).unwrap();
+    }
     let extra = axum::Router::new().route("/ui/tasks", axum::routing::get(|| async { "the user interface" }));
     let serving = serve(listener, router(service, extra), group.stop_token().clone(), group.clone());
     group.spawn(serving);
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     Server { base, address, http, engine, store, group }
+}
+
+/// A server of its own, as configured.
+pub(crate) async fn start_with(configure: impl FnOnce(&mut A2aConfig)) -> Server {
+    start_over(MemoryStore::new(), configure).await
 }
 
 pub(crate) async fn start() -> Server {
