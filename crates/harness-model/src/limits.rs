@@ -8,6 +8,10 @@ pub const HISTORY_PAYLOAD_BYTES_MAX: usize = 65_536;
 pub const PLAN_STEPS_MAX: usize = 64;
 /// Characters of a step's name, its description and its output.
 pub const STEP_TEXT_CHARS_MAX: usize = 2_000;
+/// Bytes of a plan with everything that its steps produced, as JSON.
+pub const PLAN_BYTES_MAX: usize = 24_576;
+/// Bytes of a task extension after a message changed it, as JSON.
+pub const EXTENSION_BYTES_MAX: usize = 57_344;
 /// Participants of a task.
 pub const PARTICIPANTS_MAX: usize = 64;
 /// Characters of a task's name made from the first line of a message.

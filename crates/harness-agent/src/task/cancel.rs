@@ -35,7 +35,7 @@ pub(super) fn apply(step: &mut Step<'_>, request: &CancelRequest) {
             call.state = stopped_state(step.data, &call.call_id);
         }
     }
-    step.end(status);
+    step.end(status, false);
 }
 
 /// What became of a call that was stopped: nobody knows when it may have changed something.

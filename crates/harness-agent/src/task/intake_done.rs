@@ -1,25 +1,26 @@
 //! Messages were read: each is welcome or not.
 
 use harness_model::{
-    CodedError, Content, InboundMessage, ParticipantRole, StatusChange, TaskMode, TaskState, limits,
-    truncate_chars,
+    CodedError, Content, InboundMessage, ParticipantRole, StatusChange, SubState, TaskExtension, TaskMode,
+    TaskPatch, TaskState, limits, one_line, truncate_chars,
 };
+use harness_ports::Command;
 
 use super::{
     apply::Step,
     publishing::Publication,
-    state::{Phase, TaskData},
+    state::{HeldEnd, Phase, TaskData, own_words},
     turn,
 };
-use crate::{AcceptedMessage, IntakeResult, SlashCommand, Verdict};
+use crate::{AcceptedMessage, IntakeResult, ItemDraft, SlashCommand, Verdict};
 
 const COMMANDS: &str = "/complete ends the task, /cancel cancels it, /help lists the commands";
 
 /// What the messages of one intake come to.
 #[derive(Debug, Default)]
 struct Outcome {
-    /// Something for the model to read.
-    news: bool,
+    /// Some message is welcome.
+    accepted: bool,
     /// Words for the sender of a command or of a refused message.
     replies: Vec<String>,
     /// The task ends now.
@@ -42,7 +43,8 @@ pub(super) fn apply(step: &mut Step<'_>, result: IntakeResult) {
             }
         }
     }
-    if !accepted.is_empty() {
+    outcome.accepted = !accepted.is_empty();
+    if outcome.accepted {
         step.publish(Publication::messages(accepted.into_iter()));
     }
     proceed(step, outcome);
@@ -54,7 +56,7 @@ fn refusal(error: &CodedError) -> String {
 
 fn accept(data: &mut TaskData, message: &InboundMessage, content: AcceptedMessage, outcome: &mut Outcome) {
     if let Some(patch) = content.patch {
-        patch.apply(&mut data.extension);
+        change(data, patch, outcome);
     }
     if let Some(command) = content.command {
         return run_command(data, message, command, outcome);
@@ -63,16 +65,47 @@ fn accept(data: &mut TaskData, message: &InboundMessage, content: AcceptedMessag
         data.pending_help = None;
     }
     let Some(item) = content.item else { return };
-    data.latest_message = Some(message.message_id.clone());
-    data.remember(item);
     match data.mode {
-        TaskMode::Agent => outcome.news = true,
+        TaskMode::Agent => {
+            data.latest_message = Some(message.message_id.clone());
+            tell(data, item);
+        }
         TaskMode::Participant if data.extension.has_role(&message.sender, ParticipantRole::Assignee) => {
             let mut status = StatusChange::to(TaskState::Completed);
             status.text = content.text.map(Content::Block);
             outcome.end.get_or_insert(status);
         }
         TaskMode::Participant => {}
+    }
+}
+
+/// Gives the model something to read; the turn that was about to end goes on.
+fn tell(data: &mut TaskData, item: ItemDraft) {
+    data.remember(item);
+    data.unread = true;
+    data.held = None;
+}
+
+/// Changes the task as a message asks for. A question to somebody who leaves would stay open for ever: it is withdrawn.
+fn change(data: &mut TaskData, patch: TaskPatch, outcome: &mut Outcome) {
+    let mut changed = data.extension.clone();
+    patch.apply(&mut changed);
+    let bytes =
+        |extension: &TaskExtension| serde_json::to_vec(extension).map_or(usize::MAX, |json| json.len());
+    let (before, bytes) = (bytes(&data.extension), bytes(&changed));
+    if bytes > limits::EXTENSION_BYTES_MAX.max(before) {
+        let max = limits::EXTENSION_BYTES_MAX;
+        outcome.replies.push(format!("task not changed: it would have {bytes} bytes and may have {max}"));
+        return;
+    }
+    data.extension = changed;
+    let asked = data.pending_help.as_ref().map(|help| help.participant_id.clone());
+    if let Some(asked) = asked.filter(|id| data.extension.participant(id).is_none()) {
+        data.pending_help = None;
+        let asked = one_line(asked.as_str());
+        let text =
+            format!("{asked} does not take part in this task any more; the question stays unanswered.");
+        tell(data, own_words(text));
     }
 }
 
@@ -98,32 +131,42 @@ fn run_command(data: &TaskData, message: &InboundMessage, command: SlashCommand,
 
 fn proceed(step: &mut Step<'_>, outcome: Outcome) {
     if let Some(status) = outcome.end {
-        return step.end(status);
+        return step.end(status, false);
     }
     let reply = (!outcome.replies.is_empty())
         .then(|| Content::Inline(truncate_chars(&outcome.replies.join("\n"), limits::INLINE_BYTES_MAX / 4)));
-    if outcome.news || step.data.status.state == TaskState::Working {
+    if step.data.unread || step.data.status.state == TaskState::Working {
         if let Some(reply) = reply {
             step.say(StatusChange::to(TaskState::Working).with_text(reply), false);
         }
-        return turn::begin(step);
+        return match step.data.held.take() {
+            Some(HeldEnd { status, said }) => turn::end_turn(step, status, said),
+            None => turn::begin(step),
+        };
     }
-    if !step.data.mailbox.is_empty() {
-        return turn::begin_intake(step);
-    }
-    if step.data.is_untouched() && step.data.fresh.is_empty() && reply.is_some() {
+    let more = !step.data.mailbox.is_empty();
+    if step.data.is_untouched() && !more && !outcome.accepted && reply.is_some() {
         let mut status = StatusChange::to(TaskState::Rejected);
         status.text = reply;
-        return step.end(status);
+        return step.end(status, false);
     }
-    // The task waits on as before, with an answer for whoever wrote.
+    if reply.is_some() || !more {
+        wait_on(step, reply);
+    }
+    if more {
+        turn::begin_intake(step);
+    }
+}
+
+/// The task waits on as before, with an answer for whoever wrote.
+fn wait_on(step: &mut Step<'_>, reply: Option<Content>) {
     let mut status = step.data.status.clone();
-    status.text = reply.or(status.text);
     if step.data.is_untouched() {
         status = StatusChange::to(TaskState::InputRequired);
-        status.sub_state = Some(harness_model::SubState::AwaitingNextMessage);
+        status.sub_state = Some(SubState::AwaitingNextMessage);
     }
+    status.text = reply.or(status.text);
     step.data.phase = Phase::Waiting;
     step.say(status, false);
-    step.commands.push(harness_ports::Command::Checkpoint);
+    step.commands.push(Command::Checkpoint);
 }

@@ -41,8 +41,8 @@ fn answered(step: &mut Step<'_>, answer: ModelAnswer) {
     }
     if answer.finish == Finish::Refusal && step.data.lifecycle == Lifecycle::Delegated {
         let mut status = StatusChange::to(TaskState::Failed);
-        status.text = text;
-        return step.end(status);
+        status.text.clone_from(&text);
+        return turn::answered_with(step, text, status);
     }
     turn::answered(step, text);
 }
@@ -85,7 +85,13 @@ fn begin_calls(step: &mut Step<'_>, calls: Vec<PlannedCall>) {
         CallAction::Intrinsic(_) | CallAction::Refused(_) => true,
     };
     let parallel = calls.iter().all(repeatable);
-    let slot = |call| CallSlot { call, progress: CallProgress::Queued, started_at: None, duration_ms: None };
+    let slot = |call| CallSlot {
+        call,
+        progress: CallProgress::Queued,
+        started_at: None,
+        duration_ms: None,
+        uncertain: false,
+    };
     step.data.phase = Phase::Tools(ToolRound {
         calls: calls.into_iter().map(slot).collect(),
         parallel,

@@ -1,13 +1,15 @@
 //! Intrinsic calls: changes the model asks for on its own task.
 
 use harness_model::{
-    ArtifactChange, ArtifactId, CodedError, HelpRequest, Plan, PlanError, ToolCallState, codes, step_slug,
+    ArtifactChange, ArtifactId, CodedError, HelpRequest, Plan, PlanError, ToolCallState, codes, limits,
+    step_slug,
 };
 
 use super::{
     apply::Step,
     publishing::Publication,
     state::{Phase, own_result},
+    turn::ANSWER_ARTIFACT,
 };
 use crate::{IntrinsicRequest, ItemDraft, PlannedCall};
 
@@ -24,7 +26,7 @@ pub(super) fn apply(
             ask(step, HelpRequest { participant_id, question, options })
         }
         IntrinsicRequest::PublishArtifact { name, description, parts } => {
-            let artifact_id = ArtifactId::new(step_slug(&name));
+            let artifact_id = artifact_id(&name);
             let text = format!("artifact {artifact_id} published");
             step.publish(Publication::artifact(ArtifactChange {
                 artifact_id,
@@ -46,15 +48,38 @@ pub(super) fn apply(
 
 fn create_plan(step: &mut Step<'_>, steps: &[harness_model::NewStep]) -> Result<String, CodedError> {
     let plan = Plan::new(steps).map_err(plan_error)?;
+    within_limit(&plan)?;
     let count = plan.steps.len();
     step.data.extension.plan = Some(plan);
     Ok(format!("plan attached with {count} steps"))
 }
 
 fn complete_step(step: &mut Step<'_>, name: &str, output: &str) -> Result<String, CodedError> {
-    let plan = step.data.extension.plan.as_mut().ok_or(PlanError::Missing).map_err(plan_error)?;
+    let mut plan = step.data.extension.plan.clone().ok_or(PlanError::Missing).map_err(plan_error)?;
     let id = plan.complete(name, output).map_err(plan_error)?;
+    within_limit(&plan)?;
+    step.data.extension.plan = Some(plan);
     Ok(format!("step {id} done"))
+}
+
+/// A plan is part of every input of the model and of every record of the task.
+fn within_limit(plan: &Plan) -> Result<(), CodedError> {
+    let bytes = serde_json::to_vec(plan).map_or(usize::MAX, |json| json.len());
+    if bytes > limits::PLAN_BYTES_MAX {
+        let max = limits::PLAN_BYTES_MAX;
+        let text =
+            format!("the plan would have {bytes} bytes and may have {max}; use fewer or shorter texts");
+        return Err(CodedError::new(codes::TOOL_INVALID_ARGUMENTS, text));
+    }
+    Ok(())
+}
+
+/// The id of an artifact of this name. Answers have ids of their own that no name may take.
+fn artifact_id(name: &str) -> ArtifactId {
+    let slug = step_slug(name);
+    let number = slug.strip_prefix(ANSWER_ARTIFACT);
+    let taken = number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
+    ArtifactId::new(if taken { format!("artifact-{slug}") } else { slug })
 }
 
 fn plan_error(error: PlanError) -> CodedError {

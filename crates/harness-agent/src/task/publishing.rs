@@ -48,9 +48,9 @@ impl Step<'_> {
         })));
     }
 
-    /// Sets and publishes a status. Words that end a turn become part of the history.
-    pub(super) fn status(&mut self, status: StatusChange) {
-        let spoken = status.state.ends_turn() && (status.text.is_some() || status.help.is_some());
+    /// Sets and publishes a status that ends a turn. Its words become part of the history unless they are `said` already.
+    pub(super) fn end_of_turn(&mut self, status: StatusChange, said: bool) {
+        let spoken = !said && (status.text.is_some() || status.help.is_some());
         self.say(status, spoken);
     }
 
@@ -69,15 +69,16 @@ impl Step<'_> {
     pub(super) fn working(&mut self) {
         let mut status = StatusChange::to(TaskState::Working);
         status.tool_calls = summaries(self.data);
-        self.status(status);
+        self.say(status, false);
     }
 
-    /// Publishes the end of the task and asks for nothing more.
-    pub(super) fn end(&mut self, status: StatusChange) {
+    /// Publishes the end of the task and asks for nothing more; `said` words are in the history already.
+    pub(super) fn end(&mut self, status: StatusChange, said: bool) {
         self.data.phase = Phase::Ended;
         self.data.pending_help = None;
+        self.data.held = None;
         self.data.mailbox.clear();
-        self.status(status);
+        self.end_of_turn(status, said);
         self.commands.push(Command::Checkpoint);
         self.commands.push(Command::Close);
     }

@@ -37,6 +37,9 @@ pub(super) fn apply(input: TaskInput, now: Timestamp) -> (TaskData, Vec<Command>
         phase: Phase::Waiting,
         mailbox: VecDeque::new(),
         pending_help: None,
+        unread: false,
+        help_unseen: false,
+        held: None,
         manifest: None,
         fresh: Vec::new(),
         next_item: 1,
@@ -57,7 +60,7 @@ pub(super) fn apply(input: TaskInput, now: Timestamp) -> (TaskData, Vec<Command>
         (TaskMode::Agent, true, Lifecycle::Conversation) => {
             let mut status = StatusChange::to(TaskState::InputRequired);
             status.sub_state = Some(SubState::AwaitingNextMessage);
-            step.status(status);
+            step.end_of_turn(status, false);
             step.commands.push(Command::Checkpoint);
         }
         (TaskMode::Agent, true, Lifecycle::Delegated) => turn::begin(&mut step),
@@ -73,6 +76,6 @@ fn wait_for_assignee(step: &mut Step<'_>) {
         &step.data.extension.goal,
         harness_model::limits::TASK_NAME_CHARS_MAX * 8,
     );
-    step.status(StatusChange::to(TaskState::InputRequired).with_text(Content::Inline(goal)));
+    step.end_of_turn(StatusChange::to(TaskState::InputRequired).with_text(Content::Inline(goal)), false);
     step.commands.push(Command::Checkpoint);
 }

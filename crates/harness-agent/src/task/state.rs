@@ -36,6 +36,15 @@ pub(super) struct TaskData {
     pub(super) mailbox: VecDeque<InboundMessage>,
     /// The question that waits for its answer.
     pub(super) pending_help: Option<HelpRequest>,
+    /// A participant said something for which the model was not asked yet.
+    #[serde(default)]
+    pub(super) unread: bool,
+    /// Nobody was shown the question yet, so no message can be its answer.
+    #[serde(default)]
+    pub(super) help_unseen: bool,
+    /// The end of a turn that waits until the messages from during the turn are read.
+    #[serde(default)]
+    pub(super) held: Option<HeldEnd>,
     /// The conversation the model was shown last.
     pub(super) manifest: Option<BlockRef>,
     /// Items since then.
@@ -56,6 +65,15 @@ pub(super) struct TaskData {
     pub(super) acted: bool,
     /// Numbers activities, timers and publications.
     pub(super) next_operation: u64,
+}
+
+/// How a turn ends, unless a message that came meanwhile has something for the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct HeldEnd {
+    /// The status that ends the turn.
+    pub(super) status: StatusChange,
+    /// Whether its words are in the history already.
+    pub(super) said: bool,
 }
 
 /// Where a task stands. At any time at most one kind of work is in flight.
@@ -136,6 +154,9 @@ pub(super) struct CallSlot {
     pub(super) started_at: Option<Timestamp>,
     /// How long it took, once it has ended. Unit: milliseconds.
     pub(super) duration_ms: Option<u64>,
+    /// Whether a try ended without anybody knowing how; no later failure makes that known.
+    #[serde(default)]
+    pub(super) uncertain: bool,
 }
 
 /// Where one call stands.
@@ -163,11 +184,11 @@ impl CallSlot {
         }
     }
 
-    /// Whether the call is under way and would change something if it went through.
+    /// Whether the call would change something if it went through, and a try of it is under way or ended unknown.
     pub(super) fn may_have_acted(&self) -> bool {
         let changes = matches!(self.call.action, crate::CallAction::Tool { idempotent: false, .. });
         let under_way = matches!(&self.progress, CallProgress::Running(attempt) if matches!(attempt.pending, Pending::Activity(_)));
-        changes && under_way
+        changes && (under_way || self.uncertain)
     }
 
     pub(super) fn waits_for_activity(&self, id: &ActivityId) -> bool {
@@ -201,6 +222,13 @@ impl TaskData {
     pub(super) fn is_untouched(&self) -> bool {
         self.status.state == TaskState::Submitted
     }
+}
+
+/// Something said to the model in the harness's own words.
+pub(super) fn own_words(text: String) -> ItemDraft {
+    let parts = vec![harness_model::ItemPart::Text(text)];
+    let item = harness_model::StoredItem::User { parts, source: None };
+    ItemDraft { chars: item.chars(), body: ItemBody::Inline(Box::new(item)) }
 }
 
 /// A tool result in the harness's own words.

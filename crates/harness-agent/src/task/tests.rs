@@ -4,3 +4,4 @@ mod course;
 mod driver;
 mod races;
 mod table;
+mod turn_ends;

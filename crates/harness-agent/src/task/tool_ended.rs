@@ -38,9 +38,14 @@ fn next_queued(step: &Step<'_>) -> Option<usize> {
 
 fn begin(step: &mut Step<'_>, index: usize) {
     let now = step.now;
+    let rejected = matches!(&step.data.phase, Phase::Tools(round) if round.rejected.is_some());
     let Some(slot) = slot_mut(step, index) else { return };
     slot.started_at = Some(now);
     match slot.call.action.clone() {
+        CallAction::Tool { .. } if rejected => {
+            let progress = failed_call(slot, &not_begun(), ToolCallState::Canceled);
+            end_call(step, index, progress);
+        }
         CallAction::Tool { .. } => try_tool(step, index, 1),
         CallAction::Intrinsic(request) => {
             let call = slot.call.clone();
@@ -111,6 +116,8 @@ pub(super) fn failed(step: &mut Step<'_>, index: usize, failure: &ActivityFailur
     let Some(slot) = slot_mut(step, index) else { return };
     let CallProgress::Running(attempt) = &slot.progress else { return };
     let number = attempt.number;
+    slot.uncertain |= matches!(failure.kind, FailureKind::TimedOut | FailureKind::OutcomeUnknown);
+    let unknown = slot.uncertain && slot.may_have_acted();
     let repeatable = match slot.call.action {
         CallAction::Tool { idempotent, deduplicates, .. } => idempotent || deduplicates,
         CallAction::Intrinsic(_) | CallAction::Refused(_) => false,
@@ -128,16 +135,21 @@ pub(super) fn failed(step: &mut Step<'_>, index: usize, failure: &ActivityFailur
         }
         return;
     }
-    let (error, state) = verdict(failure, repeatable, &slot.call.name);
+    let (error, state) = verdict(failure, repeatable, unknown, &slot.call.name);
     let progress = failed_call(slot, &error, state);
     end_call(step, index, progress);
     after_end(step);
 }
 
-/// What the model reads about a call that failed for good.
-fn verdict(failure: &ActivityFailure, repeatable: bool, tool: &str) -> (CodedError, ToolCallState) {
+/// What the model reads about a call that failed for good; `unknown` when an earlier try of it may have acted.
+fn verdict(
+    failure: &ActivityFailure,
+    repeatable: bool,
+    unknown: bool,
+    tool: &str,
+) -> (CodedError, ToolCallState) {
     match failure.kind {
-        FailureKind::TimedOut | FailureKind::OutcomeUnknown => (
+        kind if unknown || matches!(kind, FailureKind::TimedOut | FailureKind::OutcomeUnknown) => (
             CodedError::new(
                 codes::TOOL_OUTCOME_UNKNOWN,
                 format!(
@@ -151,7 +163,11 @@ fn verdict(failure: &ActivityFailure, repeatable: bool, tool: &str) -> (CodedErr
             CodedError::new(codes::TOOL_NOT_RETRIED, format!("{tool} did not run: {}", failure.message)),
             ToolCallState::Failed,
         ),
-        FailureKind::Retryable { .. } | FailureKind::Fatal | FailureKind::Canceled => {
+        FailureKind::Retryable { .. }
+        | FailureKind::TimedOut
+        | FailureKind::OutcomeUnknown
+        | FailureKind::Fatal
+        | FailureKind::Canceled => {
             (CodedError::new(failure.code.clone(), failure.message.clone()), ToolCallState::Failed)
         }
     }
@@ -184,6 +200,11 @@ pub(super) fn interrupt(step: &mut Step<'_>) {
     finish(step);
 }
 
+/// A task that is refused has no effect, so nothing is begun after the refusal.
+fn not_begun() -> CodedError {
+    CodedError::new(codes::TOOL_INTERRUPTED, "not run: the task is refused by an earlier call")
+}
+
 fn not_run() -> CodedError {
     CodedError::new(codes::TOOL_INTERRUPTED, "stopped by a new message before it had a result")
 }
@@ -214,13 +235,13 @@ fn finish(step: &mut Step<'_>) {
         }
     }
     if let Some(reason) = rejected {
-        return step.end(StatusChange::to(TaskState::Rejected).with_text(reason));
+        return turn::end_turn(step, StatusChange::to(TaskState::Rejected).with_text(reason), false);
     }
     if let Some(help) = asked {
         step.data.pending_help = Some(help);
-        if step.data.mailbox.is_empty() {
-            return turn::wait_for_reply(step);
-        }
+        step.data.help_unseen = true;
+        let question = turn::question(step.data);
+        return turn::end_turn(step, question, false);
     }
     turn::begin(step);
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     apply::Step,
-    state::{Attempt, Pending, Phase},
+    state::{Attempt, HeldEnd, Pending, Phase, TaskData},
 };
 use crate::{INTAKE, INVOKE_MODEL, IntakeInput, InvokeModelInput};
 
@@ -84,7 +84,7 @@ fn schedule_intake(step: &mut Step<'_>, messages: usize) -> Pending {
         task_id: data.task_id.clone(),
         context_id: data.context_id.clone(),
         participants: data.extension.participants.clone(),
-        pending_help: data.pending_help.clone(),
+        pending_help: data.pending_help.clone().filter(|_| !data.help_unseen),
         messages: data.mailbox.iter().take(messages).cloned().collect(),
     };
     let timeout_ms = data.settings.activity_timeout_ms;
@@ -108,6 +108,8 @@ fn begin_model(step: &mut Step<'_>) {
     if step.data.run_turns >= step.data.settings.max_turns {
         return fail(step, codes::TURN_LIMIT.as_str(), "turn limit reached");
     }
+    step.data.held = None;
+    step.data.unread = false;
     step.data.turn += 1;
     step.data.run_turns += 1;
     if step.data.status.state != TaskState::Working {
@@ -146,58 +148,66 @@ pub(super) fn retry_model(step: &mut Step<'_>) {
     step.data.phase = Phase::Modeling { attempt };
 }
 
+/// Beginning of the ids of answers; the turn follows.
+pub(super) const ANSWER_ARTIFACT: &str = "answer-";
+
 /// The artifact that carries the answer of a turn.
 pub(super) fn answer_artifact(turn: u32) -> ArtifactId {
-    ArtifactId::new(format!("answer-{turn}"))
+    ArtifactId::new(format!("{ANSWER_ARTIFACT}{turn}"))
 }
 
-/// An answer without calls: the next turn when messages wait, otherwise the end of this one.
+/// An answer without calls ends the turn: with the open question, parked, or completed.
 pub(super) fn answered(step: &mut Step<'_>, text: Option<Content>) {
-    step.data.last_answer = text.clone().or_else(|| step.data.last_answer.clone());
-    if !step.data.mailbox.is_empty() {
-        if let Some(text) = text {
-            step.say(StatusChange::to(TaskState::Working).with_text(text), true);
+    let status = match step.data.lifecycle {
+        Lifecycle::Conversation => {
+            let mut status = StatusChange::to(TaskState::InputRequired);
+            status.sub_state = Some(SubState::AwaitingNextMessage);
+            status
         }
+        Lifecycle::Delegated => StatusChange::to(TaskState::Completed),
+    };
+    answered_with(step, text.clone(), StatusChange { text, ..status });
+}
+
+/// An answer without calls ends the turn with `status`, or with the open question.
+pub(super) fn answered_with(step: &mut Step<'_>, text: Option<Content>, status: StatusChange) {
+    step.data.last_answer = text.clone().or_else(|| step.data.last_answer.clone());
+    step.data.run_turns = 0;
+    let asks = step.data.pending_help.is_some();
+    let said = !step.data.mailbox.is_empty() || asks;
+    if let (Some(text), true) = (text, said) {
+        step.say(StatusChange::to(TaskState::Working).with_text(text), true);
+    }
+    if asks {
+        let question = question(step.data);
+        return end_turn(step, question, false);
+    }
+    end_turn(step, status, said);
+}
+
+/// Ends the turn, once the messages that came during it are read; `said` words are in the history already.
+pub(super) fn end_turn(step: &mut Step<'_>, status: StatusChange, said: bool) {
+    if !step.data.mailbox.is_empty() {
+        step.data.held = Some(HeldEnd { status, said });
         return begin_intake(step);
     }
-    if step.data.pending_help.is_some() {
-        if let Some(text) = text {
-            step.say(StatusChange::to(TaskState::Working).with_text(text), true);
-        }
-        return wait_for_reply(step);
+    step.data.held = None;
+    if status.state.is_terminal() {
+        return step.end(status, said);
     }
-    match step.data.lifecycle {
-        Lifecycle::Conversation => park(step, text),
-        Lifecycle::Delegated => {
-            let mut status = StatusChange::to(TaskState::Completed);
-            status.text = text;
-            step.end(status);
-        }
-    }
-}
-
-/// A conversation that has answered waits for whatever comes next.
-pub(super) fn park(step: &mut Step<'_>, text: Option<Content>) {
-    let mut status = StatusChange::to(TaskState::InputRequired);
-    status.sub_state = Some(SubState::AwaitingNextMessage);
-    status.text = text;
-    wait(step, status);
-}
-
-/// The open question is asked, or asked again.
-pub(super) fn wait_for_reply(step: &mut Step<'_>) {
-    let mut status = StatusChange::to(TaskState::InputRequired);
-    status.text = step.data.pending_help.as_ref().map(|help| help.question.clone());
-    status.help = step.data.pending_help.clone();
-    wait(step, status);
-}
-
-/// Nothing is in flight until something arrives from outside.
-pub(super) fn wait(step: &mut Step<'_>, status: StatusChange) {
+    step.data.help_unseen &= status.help.is_none();
     step.data.phase = Phase::Waiting;
     step.data.run_turns = 0;
-    step.status(status);
+    step.end_of_turn(status, said);
     step.commands.push(Command::Checkpoint);
+}
+
+/// The open question, asked or asked again.
+pub(super) fn question(data: &TaskData) -> StatusChange {
+    let mut status = StatusChange::to(TaskState::InputRequired);
+    status.text = data.pending_help.as_ref().map(|help| help.question.clone());
+    status.help.clone_from(&data.pending_help);
+    status
 }
 
 /// The task cannot go on.
@@ -205,5 +215,5 @@ pub(super) fn fail(step: &mut Step<'_>, code: &str, message: &str) {
     let text =
         if code == codes::TURN_LIMIT.as_str() { message.to_owned() } else { format!("[{code}] {message}") };
     let text = harness_model::truncate_chars(&text, harness_model::limits::INLINE_BYTES_MAX / 4);
-    step.end(StatusChange::to(TaskState::Failed).with_text(Content::Inline(text)));
+    step.end(StatusChange::to(TaskState::Failed).with_text(Content::Inline(text)), false);
 }

@@ -8,8 +8,8 @@ use harness_model::{
     TaskEvent, TaskExtension, TaskMode, Timestamp, Usage, codes,
 };
 use harness_ports::{
-    ActivityFailure, ActivityTask, Admission, Command, EventKind, FailureKind, HistoryEvent, OnCrash, Signal,
-    Workflow, WorkflowDefinition,
+    ActivityFailure, ActivityTask, Admission, Command, EventKind, FailureKind, HistoryAppend, HistoryEvent,
+    OnCrash, Signal, Workflow, WorkflowDefinition,
 };
 use serde_json::{Value, json};
 
@@ -26,6 +26,8 @@ pub(super) struct Driver {
     running: BTreeMap<String, ActivityTask>,
     timers: Vec<String>,
     clock: i64,
+    /// How often words of the agent entered the history.
+    pub(super) spoken: usize,
     /// One line per command since the last look.
     lines: Vec<String>,
     history: Vec<HistoryEvent>,
@@ -135,6 +137,7 @@ impl Driver {
             running: BTreeMap::new(),
             timers: Vec::new(),
             clock: 0,
+            spoken: 0,
             lines: Vec::new(),
             history: Vec::new(),
         }
@@ -181,6 +184,8 @@ impl Driver {
             Command::SignalWorkflow { workflow_id, .. } => format!("signal {workflow_id}"),
             Command::Publish(publish) => {
                 assert!(publish.record.is_some());
+                self.spoken +=
+                    publish.history.iter().filter(|h| matches!(h, HistoryAppend::Status { .. })).count();
                 let shown: Vec<String> = publish.events.iter().map(show).collect();
                 if shown.is_empty() { "history".to_owned() } else { shown.join(" ") }
             }

@@ -62,6 +62,19 @@ fn a_question_and_a_message_in_one_turn_ask_after_the_message_was_read() {
     task.model(answer("", vec![ask("q", "Sure?")]));
     assert_eq!(task.took(), "WORKING [q:succeeded], run intake");
     let id = task.only("intake");
+    assert_eq!(task.input(&id)["pending_help"], json!(null), "said before anybody saw the question");
+    task.intake();
+    task.took();
+    task.say(&message("m3"));
+    task.model(answer("noted", vec![]));
+    let id = task.only("intake");
+    assert_eq!(task.input(&id)["pending_help"], json!(null), "still nobody saw it");
+    task.intake();
+    task.took();
+    task.model(answer("and that", vec![]));
+    assert_eq!(task.took(), "artifact answer-3, WORKING \"and that\", INPUT_REQUIRED \"Sure?\"");
+    task.say(&message("m4"));
+    let id = task.only("intake");
     assert_eq!(task.input(&id)["pending_help"]["participant_id"], "ada");
 }
 
