@@ -86,7 +86,7 @@ fn assembled(
         state: input.state,
         summary: None,
         items: &conversation.items,
-        tools: host.registry.definitions(),
+        tools_chars: host.registry.chars(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::OnceLock};
 
-use harness_agent::intrinsics;
+use harness_agent::{context::tool_chars, intrinsics};
 use harness_model::{clean_field, truncate_chars};
 use harness_ports::ToolDefinition;
 use jsonschema::{PatternOptions, Validator};
@@ -23,6 +23,7 @@ pub(crate) struct ToolRegistry {
     definitions: Vec<ToolDefinition>,
     validators: Vec<OnceLock<Option<Validator>>>,
     positions: HashMap<String, usize>,
+    chars: u64,
 }
 
 impl ToolRegistry {
@@ -39,12 +40,18 @@ impl ToolRegistry {
         definitions.sort_by(|a, b| a.name.cmp(&b.name));
         let positions = definitions.iter().enumerate().map(|(at, tool)| (tool.name.clone(), at)).collect();
         let validators = definitions.iter().map(|_| OnceLock::new()).collect();
-        Self { definitions, validators, positions }
+        let chars = definitions.iter().map(tool_chars).sum();
+        Self { definitions, validators, positions, chars }
     }
 
     /// Every tool, sorted by name.
     pub(crate) fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
+    }
+
+    /// Characters that the model reads for all of them.
+    pub(crate) fn chars(&self) -> u64 {
+        self.chars
     }
 
     /// The tool of this name.

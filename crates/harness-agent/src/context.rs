@@ -36,8 +36,8 @@ pub struct ContextParts<'a> {
     pub summary: Option<&'a str>,
     /// The conversation.
     pub items: &'a [StoredItem],
-    /// The tools, sorted by name.
-    pub tools: &'a [ToolDefinition],
+    /// Characters of all tool definitions; see [`tool_chars`].
+    pub tools_chars: u64,
 }
 
 /// One line of the skills index.
@@ -79,7 +79,7 @@ pub fn assemble(parts: &ContextParts<'_>) -> AssembledContext {
     let instructions = sections::static_sections(parts);
     let first = sections::task_sections(parts);
     let mut chars = (instructions.chars().count() + first.chars().count()) as u64;
-    chars += parts.tools.iter().map(tool_chars).sum::<u64>();
+    chars += parts.tools_chars;
     chars += parts.items.iter().map(StoredItem::chars).sum::<u64>();
     let mut input = vec![InputItem::User { parts: vec![harness_model::ItemPart::Text(first)] }];
     input.extend(items::render(parts.items));
@@ -91,11 +91,12 @@ pub fn assemble(parts: &ContextParts<'_>) -> AssembledContext {
 pub fn estimate_tokens(chars: u64, measured: Option<Measured>) -> u64 {
     match measured {
         None => chars / 4,
-        Some(last) => last.input_tokens + chars.saturating_sub(last.chars) / 4,
+        Some(last) => last.input_tokens.saturating_add(chars.saturating_sub(last.chars) / 4),
     }
 }
 
-fn tool_chars(tool: &ToolDefinition) -> u64 {
+/// Characters that the model reads for a tool. Counted once per tool: schemas are large and do not change.
+pub fn tool_chars(tool: &ToolDefinition) -> u64 {
     (tool.name.len() + tool.description.chars().count() + tool.input_schema.to_string().len()) as u64
 }
 
@@ -162,7 +163,7 @@ mod tests {
             state: TaskState::Working,
             summary: None,
             items,
-            tools: &[],
+            tools_chars: 0,
         })
     }
 

@@ -19,6 +19,10 @@ const MODE: u32 = 0o600;
 const WRITER_CACHE: i64 = -8_192;
 /// Kibibytes of page cache of a reader. Every commit empties it, so that more would not help.
 const READER_CACHE: i64 = -1_024;
+/// Pages of the write-ahead log after which the writer copies them into the database. SQLite's own 1,000 come every few
+/// tasks, and whoever commits then waits for it; the same pages are written again and again, so that later is less work.
+/// 32 MB, read once at the start after a crash.
+const CHECKPOINT_PAGES: i64 = 8_000;
 /// Prepared statements a connection keeps.
 const STATEMENTS: usize = 64;
 /// How long a connection waits for a lock of SQLite's own; only recovery and checkpoints hold one.
@@ -53,6 +57,7 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     connection
         .execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;")
         .during("opening the database")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).during("opening the database")?;
     Ok(connection)
 }
 

@@ -89,7 +89,7 @@ impl Follower {
     async fn read_log(&mut self) -> Result<(), StoreError> {
         let (task_id, next) = (self.task_id.clone(), self.next);
         let page =
-            self.readers.read(move |connection| read::log_page(connection, &task_id, next, PAGE)).await?;
+            self.readers.read_few(move |connection| read::log_page(connection, &task_id, next, PAGE)).await?;
         if page.entries.len() < PAGE {
             self.attached = true;
             self.subscription.log_ends_at(page.end);

@@ -11,8 +11,8 @@ pub(crate) use log::log_page;
 pub(crate) use small::{
     FoundBlock, block, block_of_any_size, delivery, next_timers, records, records_page, timers,
 };
-pub(crate) use task::task;
-pub(crate) use workflow::{workflow, workflows_with_activities};
+pub(crate) use task::{small_task, task};
+pub(crate) use workflow::{workflow, workflow_exists, workflows_with_activities};
 
 use rusqlite::Row;
 use serde::de::DeserializeOwned;

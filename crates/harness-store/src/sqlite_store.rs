@@ -127,8 +127,16 @@ impl Store for SqliteStore {
         &'a self,
         id: &'a WorkflowId,
     ) -> BoxFuture<'a, Result<Option<StoredWorkflow>, StoreError>> {
-        let id = id.clone();
-        self.readers.read(move |connection| read::workflow(connection, &id)).boxed()
+        async move {
+            // Every new task asks once for what is not there.
+            let wanted = id.clone();
+            if !self.readers.read_few(move |connection| read::workflow_exists(connection, &wanted)).await? {
+                return Ok(None);
+            }
+            let wanted = id.clone();
+            self.readers.read(move |connection| read::workflow(connection, &wanted)).await
+        }
+        .boxed()
     }
 
     fn workflows_with_activities<'a>(
@@ -188,13 +196,18 @@ impl Store for SqliteStore {
         task_id: &'a TaskId,
         fields: TaskFields,
     ) -> BoxFuture<'a, Result<Option<TaskSnapshot>, StoreError>> {
-        let task_id = task_id.clone();
-        let read = move |connection: &_| read::task(connection, &task_id, fields);
-        if fields == TaskFields::BARE {
-            self.readers.read_few(read).boxed()
-        } else {
-            self.readers.read(read).boxed()
+        async move {
+            let wanted = task_id.clone();
+            let look = move |connection: &_| read::small_task(connection, &wanted, fields);
+            match self.readers.read_few(look).await? {
+                Some(task) => Ok(task),
+                None => {
+                    let wanted = task_id.clone();
+                    self.readers.read(move |connection| read::task(connection, &wanted, fields)).await
+                }
+            }
         }
+        .boxed()
     }
 
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {

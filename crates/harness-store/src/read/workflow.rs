@@ -11,6 +11,12 @@ use crate::{
     readers::{ReadError, snapshot},
 };
 
+/// Whether there is such a workflow.
+pub(crate) fn workflow_exists(connection: &Connection, workflow_id: &WorkflowId) -> Result<bool, ReadError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM workflows WHERE workflow_id = ?1)";
+    Ok(connection.prepare_cached(sql)?.query_row([workflow_id.as_str()], |row| row.get(0))?)
+}
+
 /// A workflow, over one state of the database.
 pub(crate) fn workflow(
     connection: &Connection,
