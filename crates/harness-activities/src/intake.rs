@@ -6,6 +6,7 @@ use harness_agent::{
 };
 use harness_model::{
     CodedError, InboundMessage, ItemBody, Message, Participant, TaskExtension, TaskId, codes, limits,
+    truncate_chars,
 };
 use harness_ports::{ActivityFailure, Record, RecordKind};
 use serde_json::json;
@@ -17,6 +18,10 @@ use crate::{
 
 /// Bytes of the change that one message may ask for. The change is recorded, unlike the words.
 const PATCH_BYTES_MAX: usize = 32_768;
+/// Characters of the reason of a refusal; it repeats what came from outside.
+const REASON_CHARS_MAX: usize = 400;
+/// Characters that it shrinks to when many messages are read at once.
+const SHORT_REASON_CHARS: usize = 60;
 
 pub(crate) async fn run(host: &Host, input: IntakeInput) -> Result<IntakeResult, ActivityFailure> {
     let store = &*host.deps.store;
@@ -37,7 +42,7 @@ pub(crate) async fn run(host: &Host, input: IntakeInput) -> Result<IntakeResult,
         };
         let decided = decide(message, &inbound.sender, facts).and_then(bounded);
         let verdict = match decided {
-            Err(error) => Verdict::Refused(error),
+            Err(error) => Verdict::Refused(shortened(error, REASON_CHARS_MAX)),
             Ok(decision) => {
                 // What a message changes is in force for the ones after it.
                 if decision.answers_help {
@@ -55,6 +60,11 @@ pub(crate) async fn run(host: &Host, input: IntakeInput) -> Result<IntakeResult,
     }
     keep.commit(store, &*host.deps.clock).await?;
     Ok(result)
+}
+
+fn shortened(mut error: CodedError, chars: usize) -> CodedError {
+    error.message = truncate_chars(&error.message, chars);
+    error
 }
 
 /// Refuses a change that is too large to be recorded.
@@ -109,7 +119,7 @@ fn audit(task_id: &TaskId, inbound: &InboundMessage, verdict: &Verdict) -> Recor
 }
 
 /// Keeps the recorded result within the limit: first without the plain texts, which only tasks of people need and the
-/// items repeat, then without the largest changes, which are refused. Whoever wrote is never answered with silence.
+/// items repeat, then with refusals in few words, then without the largest changes, which are refused. Whoever wrote is never answered with silence.
 fn within_history(mut result: IntakeResult) -> IntakeResult {
     let fits = |result: &IntakeResult| json_bytes(result) <= limits::HISTORY_PAYLOAD_BYTES_MAX;
     if fits(&result) {
@@ -118,6 +128,13 @@ fn within_history(mut result: IntakeResult) -> IntakeResult {
     for outcome in &mut result.outcomes {
         if let Verdict::Accepted(accepted) = &mut outcome.verdict {
             accepted.text = accepted.text.take().filter(|_| accepted.item.is_none());
+        }
+    }
+    if !fits(&result) {
+        for outcome in &mut result.outcomes {
+            if let Verdict::Refused(error) = &mut outcome.verdict {
+                error.message = truncate_chars(&error.message, SHORT_REASON_CHARS);
+            }
         }
     }
     while !fits(&result) {

@@ -24,7 +24,9 @@ mod task;
 mod task_protocol;
 mod time;
 
-pub use clean::{Cleaned, clean_field, clean_terminal, fence_untrusted, one_line, truncate_chars};
+pub use clean::{
+    Cleaned, clean_field, clean_terminal, disarm_tags, fence_untrusted, one_line, truncate_chars,
+};
 pub use content::{BlockId, BlockRef, Content, ContentBody, ContentPart};
 pub use conversation::{
     Finish, ItemBody, ItemPart, ItemRef, ModelOutput, RequestedCall, Source, StoredItem, Usage,

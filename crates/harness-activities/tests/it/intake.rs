@@ -160,3 +160,33 @@ async fn a_message_that_is_not_there_is_fatal() {
     let failed = fixture.intake(&input).await.unwrap_err();
     assert_eq!((failed.code, failed.kind), (codes::STATE_INVALID, FailureKind::Fatal));
 }
+
+#[tokio::test]
+async fn nothing_that_is_refused_or_unknown_outgrows_the_history() {
+    let fixture = Fixture::new();
+    let keys: serde_json::Map<String, Value> =
+        (0..20_000).map(|n| (format!("key-{n}"), Value::Null)).collect();
+    let forbidden = vec![envelope(&Value::Object(keys))];
+    let command = text(&format!("/{}", "x".repeat(900_000)));
+    let input =
+        received(&fixture, &[("m1", "ada", forbidden), ("m2", "ada", command), ("m3", "ada", text("hi"))])
+            .await;
+    let result = fixture.intake(&input).await.unwrap();
+    let bytes = serde_json::to_vec(&result).unwrap().len();
+    assert!(bytes < 4_000, "{bytes}");
+    let read = read(&fixture, &result).await;
+    assert!(
+        read[0].starts_with("refused: [state.invalid] task envelope cannot change key-0, "),
+        "{}",
+        read[0]
+    );
+    assert!(read[1].starts_with("Some(Unknown(\"xxx"), "{}", read[1]);
+    assert_eq!(read[2], "[ada] hi");
+
+    let ids: Vec<String> = (0..64).map(|n| format!("{n:02}{}", "\"".repeat(254))).collect();
+    let refused = || vec![envelope(&json!({"ü".repeat(600): 1}))];
+    let many: Vec<(&str, &str, Vec<Part>)> = ids.iter().map(|id| (id.as_str(), "ada", refused())).collect();
+    let result = fixture.intake(&received(&fixture, &many).await).await.unwrap();
+    let bytes = serde_json::to_vec(&result).unwrap().len();
+    assert!(bytes <= harness_model::limits::HISTORY_PAYLOAD_BYTES_MAX, "{bytes}");
+}

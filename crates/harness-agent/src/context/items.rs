@@ -51,7 +51,7 @@ fn calls(output: &ModelOutput) -> Vec<(CallId, String)> {
     output.calls.iter().map(|call| (call.call_id.clone(), call.name.clone())).collect()
 }
 
-/// Text and data are fenced when they come from outside; other parts carry no words.
+/// Text is fenced when it comes from outside. Data is not: as JSON it is told apart anyway, and a fence would break it.
 fn fenced(parts: &[ItemPart], source: Option<Source>) -> Vec<ItemPart> {
     let Some(source) = source else { return parts.to_vec() };
     parts
