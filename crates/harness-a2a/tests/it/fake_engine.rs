@@ -219,6 +219,11 @@ impl State {
                 self.status(&task_id, waiting("released")).await
             }
             "ask" => self.status(&task_id, question()).await,
+            "authorize" => self.status(&task_id, StatusChange::to(TaskState::AuthRequired)).await,
+            "recite" => {
+                self.release.notified().await;
+                self.recite(&task_id, &text).await
+            }
             "tools" => {
                 self.status(&task_id, tool_calls()).await?;
                 self.status(&task_id, waiting("tools were used")).await
@@ -234,6 +239,17 @@ impl State {
                 self.status(&task_id, waiting("Hello, world.")).await
             }
         }
+    }
+
+    /// An answer in so many chunks of so many bytes, each beginning with its number; then the end.
+    async fn recite(&self, task_id: &TaskId, text: &str) -> Result<(), StoreError> {
+        let numbers: Vec<usize> = text.split_whitespace().skip(1).map(|word| word.parse().unwrap()).collect();
+        let [chunks, bytes] = numbers.as_slice() else { panic!("recite how much?") };
+        for n in 0..*chunks {
+            let chunk = format!("{n:.<bytes$}");
+            self.artifact(task_id, &chunk, n > 0, n + 1 == *chunks).await?;
+        }
+        self.status(task_id, StatusChange::to(TaskState::Completed)).await
     }
 
     /// One status, its words in history. Nothing happens after the end of a task.

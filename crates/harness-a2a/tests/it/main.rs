@@ -3,18 +3,23 @@
 
 mod api;
 mod card;
+mod checks;
 mod client;
+mod crowd;
 mod fake_engine;
 mod identity;
 mod json_rpc;
 mod limits;
 mod new_tasks;
+mod own_proof;
 mod push_configs;
 mod push_delivery;
+mod races;
 mod reading;
 mod receiver;
 mod rest;
 mod sending;
 mod server;
+mod sign_in;
 mod streams;
 mod wire;

@@ -13,7 +13,7 @@ use harness_a2a::{A2aConfig, A2aService, router, serve};
 use harness_model::{AgentId, Redactor, Secret};
 use harness_ports::{IdSource, Store, TaskGroup};
 use harness_testkit::MemoryStore;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::fake_engine::{FakeEngine, TickingClock};
 
@@ -44,11 +44,19 @@ pub(crate) fn install_tls() {
     ONCE.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
 }
 
+/// A listener whose connections hold little that is not read, so that a client that stalls is felt at once.
+fn listen() -> TcpListener {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_send_buffer_size(16 << 10).unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    socket.listen(1_024).unwrap()
+}
+
 /// A server as configured, over this store; without a rate limit unless one is set. With a push key it sends push
 /// notifications.
 pub(crate) async fn start_over(store: Arc<dyn Store>, configure: impl FnOnce(&mut A2aConfig)) -> Server {
     install_tls();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = listen();
     let address = listener.local_addr().unwrap();
     let base = format!("http://{address}");
     let mut config = A2aConfig::new(base.clone(), AgentId::from("me"));

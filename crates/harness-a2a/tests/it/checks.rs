@@ -1,0 +1,204 @@
+//! The checks that an A2A server is measured by, and the tests that make them. What a check asks of every operation, and
+//! what no other module has, is here.
+
+use std::{collections::BTreeSet, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::{
+    api::{BOTH, Binding, message, outline, reply},
+    server::start,
+};
+
+/// Number, what is checked, and the tests that check it; a test runs its table on both bindings unless the check is about
+/// one. Numbers 34 and 49 have no test: every message is answered with a task, and the card requires no extension.
+const CHECKS: &[(u8, &str, &[&str])] = &[
+    (1, "the card has no fields of 0.3, interfaces are whole", &["the_default_card_is_the_pinned_one"]),
+    (2, "the card has an entity tag", &["a_known_card_is_not_sent_again"]),
+    (3, "no version", &["a_version_is_required_in_header_or_query"]),
+    (4, "unknown versions", &["a_version_is_required_in_header_or_query"]),
+    (5, "patch versions", &["a_version_is_required_in_header_or_query"]),
+    (6, "the version in the query", &["a_version_is_required_in_header_or_query"]),
+    (7, "what is not JSON", &["what_is_no_request_is_refused_under_the_right_id"]),
+    (8, "what is no request", &["what_is_no_request_is_refused_under_the_right_id"]),
+    (9, "names of 0.3", &["what_is_no_request_is_refused_under_the_right_id"]),
+    (10, "parameters of wrong types", &["what_is_no_request_is_refused_under_the_right_id"]),
+    (11, "ids are echoed", &["ids_are_echoed_as_they_came"]),
+    (12, "errors carry ErrorInfo", &["errors_of_both_bindings", "every_error_says_which_it_is"]),
+    (13, "the extended card without parameters", &["what_the_agent_does_not_offer_is_refused"]),
+    (
+        14,
+        "messages without what they need",
+        &["messages_that_are_not_valid_are_refused_and_nothing_is_created"],
+    ),
+    (15, "unknown fields, lower-case roles", &["names_of_the_proto_file_and_unknown_fields_are_accepted"]),
+    (16, "the form of a result", &["a_result_has_the_form_of_version_1", "tasks_as_they_are_read"]),
+    (
+        17,
+        "a send blocks",
+        &["a_send_answers_with_the_task_at_the_end_of_its_turn", "a_send_ends_where_the_task_waits"],
+    ),
+    (18, "a follow-up blocks", &["a_follow_up_waits_for_its_own_turn"]),
+    (19, "a send that does not wait", &["return_immediately_does_not_wait"]),
+    (20, "unknown tasks", &["tasks_and_contexts_must_fit"]),
+    (21, "ended tasks", &["a_send_answers_with_the_task_at_the_end_of_its_turn"]),
+    (22, "contexts", &["tasks_and_contexts_must_fit"]),
+    (23, "media types", &["media_types_are_those_of_the_card"]),
+    (24, "lengths of history", &["history_is_as_long_as_asked_for"]),
+    (25, "unknown ids", &["a_task_of_others_is_a_task_that_does_not_exist"]),
+    (26, "an empty listing", &["an_empty_listing_has_all_four_fields"]),
+    (27, "order of a listing", &["listings_are_filtered_ordered_and_bare"]),
+    (28, "artifacts in a listing", &["listings_are_filtered_ordered_and_bare"]),
+    (29, "parameters of a listing", &["parameters_of_a_listing_are_checked"]),
+    (30, "pages", &["pages_are_stable_when_tasks_are_added"]),
+    (31, "times are inclusive", &["listings_are_filtered_ordered_and_bare"]),
+    (32, "a cancel of an ended task", &["a_cancel_ends_the_task_once"]),
+    (33, "first and last event", &["a_new_task_is_told_from_its_creation_to_the_end_of_its_turn"]),
+    (35, "errors before a stream", &["errors_before_a_stream_are_plain_json"]),
+    (36, "frames of both bindings", &["streams_of_a_turn"]),
+    (37, "subscriptions to ended tasks", &["a_replay_passes_over_old_ends_of_turns"]),
+    (
+        38,
+        "subscriptions to waiting tasks",
+        &["a_subscription_shows_an_idle_task_and_stays_for_its_next_turn"],
+    ),
+    (39, "subscriptions by POST and GET", &["subscribe_is_found_by_get_and_by_post"]),
+    (40, "streams in parallel", &["a_thousand_subscribers_hear_the_same_and_a_stalled_one_holds_up_nobody"]),
+    (
+        41,
+        "configurations of unknown tasks, ids",
+        &[
+            "others_see_neither_the_task_nor_the_configurations",
+            "ids_are_made_up_when_none_is_given_and_the_same_id_replaces",
+        ],
+    ),
+    (42, "one event in each call", &["a_receiver_that_comes_with_a_message_hears_all_of_it"]),
+    (43, "authentication", &["a_receiver_that_comes_with_a_message_hears_all_of_it"]),
+    (
+        44,
+        "configurations that come with a message",
+        &["a_receiver_that_comes_with_a_message_hears_all_of_it"],
+    ),
+    (45, "removal", &["a_removed_receiver_hears_nothing_more"]),
+    (
+        46,
+        "errors of the HTTP+JSON binding",
+        &["unknown_paths_and_broken_bodies_answer_in_the_form_of_the_binding"],
+    ),
+    (47, "tenants", &["every_tenant_names_the_same_agent", "every_operation_takes_a_tenant"]),
+    (48, "capabilities that are not there", &["what_the_agent_does_not_offer_is_refused"]),
+    (
+        50,
+        "tasks of others",
+        &[
+            "a_task_of_others_is_a_task_that_does_not_exist",
+            "others_see_neither_the_task_nor_the_configurations",
+        ],
+    ),
+];
+
+#[test]
+fn every_check_names_tests_that_exist() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let files = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    let sources: String = files.collect();
+    let mut numbers = BTreeSet::new();
+    for (number, about, tests) in CHECKS {
+        assert!(numbers.insert(number), "{number} is there once");
+        assert!(!tests.is_empty(), "{number}, {about}, has tests");
+        for test in *tests {
+            assert!(sources.contains(&format!("fn {test}()")), "{number}, {about}: there is no test {test}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_result_has_the_form_of_version_1() {
+    let server = start().await;
+    for binding in BOTH {
+        let params = json!({"message": message(&format!("{binding:?}"), "hello")});
+        let result = server.caller(binding, "ada").ok("SendMessage", params).await;
+        assert_eq!(result.as_object().unwrap().keys().collect::<Vec<_>>(), ["task"]);
+        let task = &result["task"];
+        assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+        assert_eq!(task["history"][0]["role"], "ROLE_USER");
+        let time = task["status"]["timestamp"].as_str().unwrap();
+        assert!(time.ends_with('Z') && time.contains('T'), "{time}");
+        assert!(!result.to_string().contains("\"kind\":\"task\""), "kinds are of version 0.3");
+    }
+}
+
+#[tokio::test]
+async fn a_send_ends_where_the_task_waits() {
+    let server = start().await;
+    for (text, state) in [
+        ("ask", "TASK_STATE_INPUT_REQUIRED"),
+        ("authorize", "TASK_STATE_AUTH_REQUIRED"),
+        ("finish", "TASK_STATE_COMPLETED"),
+    ] {
+        for binding in BOTH {
+            let ada = server.caller(binding, "ada");
+            let sent = ada.send(message(&format!("{binding:?}-{text}"), text)).await;
+            assert_eq!(sent["status"]["state"], state);
+            let params = json!({"message": message(&format!("{binding:?}-{text}-stream"), text)});
+            let frames = ada.stream("SendStreamingMessage", params).await;
+            let last = outline(&frames).pop().unwrap();
+            assert!(last.ends_with(state.trim_start_matches("TASK_STATE_")), "{last}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_error_says_which_it_is() {
+    // How an error is written is checked wherever a call is refused; here every operation is refused once.
+    let server = start().await;
+    for binding in BOTH {
+        let ada = server.caller(binding, "ada");
+        let missing = json!({"id": "missing"});
+        let late = json!({"message": reply("m", "hello", &missing)});
+        for (operation, params, reason) in [
+            ("SendMessage", late.clone(), "TASK_NOT_FOUND"),
+            ("SendStreamingMessage", late, "TASK_NOT_FOUND"),
+            ("GetTask", missing.clone(), "TASK_NOT_FOUND"),
+            ("CancelTask", missing.clone(), "TASK_NOT_FOUND"),
+            ("SubscribeToTask", missing, "TASK_NOT_FOUND"),
+            ("ListTasks", json!({"pageSize": 0}), "INVALID_PARAMS"),
+            ("GetExtendedAgentCard", Value::Null, "UNSUPPORTED_OPERATION"),
+        ] {
+            assert_eq!(ada.refused(operation, params).await.reason, reason, "{binding:?} {operation}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_operation_takes_a_tenant() {
+    let mut server = start().await;
+    let root = server.base.clone();
+    for binding in BOTH {
+        server.base = if binding == Binding::Rest { format!("{root}/acme") } else { root.clone() };
+        let ada = server.caller(binding, "ada");
+        let with = |mut params: Value| {
+            params["tenant"] = json!("acme");
+            params
+        };
+        let id = |n: u8| format!("{binding:?}-{n}");
+        let sent = ada.ok("SendMessage", with(json!({"message": message(&id(1), "hello")}))).await;
+        let task = json!({"id": sent["task"]["id"]});
+        let streamed =
+            ada.stream("SendStreamingMessage", with(json!({"message": message(&id(2), "finish")}))).await;
+        assert_eq!(outline(&streamed).last().unwrap(), "3 statusUpdate COMPLETED");
+        assert_eq!(ada.ok("GetTask", with(task.clone())).await["id"], task["id"]);
+        let listed = ada.ok("ListTasks", with(json!({"status": "TASK_STATE_INPUT_REQUIRED"}))).await;
+        assert_eq!(listed["tasks"][0]["id"], task["id"]);
+        let mut stream = ada.open("SubscribeToTask", with(task.clone()), None).await;
+        assert_eq!(stream.next().await.unwrap().1["task"]["id"], task["id"]);
+        let canceled = ada.ok("CancelTask", with(task)).await;
+        assert_eq!(canceled["status"]["state"], "TASK_STATE_CANCELED");
+        assert_eq!(
+            ada.refused("GetExtendedAgentCard", with(json!({}))).await.reason,
+            "UNSUPPORTED_OPERATION"
+        );
+    }
+}
