@@ -104,6 +104,15 @@ pub trait ModelProvider: Send + Sync {
 
     /// Starts one call.
     fn stream(&self, request: ModelRequest) -> ModelStream;
+
+    /// Starts the given try of a call, from 1: the same request, after as many failures as there were tries before.
+    ///
+    /// A provider that is one server treats all tries alike. One that wraps others passes the number on, and may choose
+    /// by it, but by nothing that a restart would forget.
+    fn stream_attempt(&self, request: ModelRequest, attempt: u32) -> ModelStream {
+        let _unused = attempt;
+        self.stream(request)
+    }
 }
 
 /// Why a model call failed.

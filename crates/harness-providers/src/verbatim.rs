@@ -35,7 +35,7 @@ pub(crate) fn items_of<'a>(
 pub(crate) fn kept(item: &RawValue) -> Value {
     let text = item.get();
     match serde_json::from_str::<Value>(text) {
-        Ok(value) if value.to_string() == without_space(text) => value,
+        Ok(value) if without_space(text) == value.to_string().as_str() => value,
         Ok(_) | Err(_) => Value::String(text.to_owned()),
     }
 }

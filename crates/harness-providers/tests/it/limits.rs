@@ -122,7 +122,7 @@ async fn a_kept_connection_that_nobody_listens_on_costs_nothing() {
 
 /// Answers one request, keeps the connection, and closes it when the next one has come.
 async fn answer_once(mut socket: TcpStream) {
-    let mut bytes = [0; 65_536];
+    let mut bytes = vec![0; 65_536];
     let mut read = Vec::new();
     while !read.ends_with(b"}") {
         let count = socket.read(&mut bytes).await.unwrap();

@@ -7,11 +7,14 @@ mod adverse;
 mod captures;
 mod cases;
 
+mod decoders;
 mod fake_server;
+mod fallback;
 mod limits;
 mod local_model;
 mod outcome;
 mod prefixes;
+mod recordings;
 mod requests;
 mod scripted;
 mod wires;

@@ -104,7 +104,19 @@ pub(crate) async fn run(
     provider: &impl ModelProvider,
     request: ModelRequest,
 ) -> Result<(Vec<String>, ModelOutput), ModelError> {
-    let events: Vec<_> = provider.stream(request).collect().await;
+    checked(provider.stream(request).collect().await)
+}
+
+/// The same for a try that is not the first.
+pub(crate) async fn run_attempt(
+    provider: &impl ModelProvider,
+    request: ModelRequest,
+    attempt: u32,
+) -> Result<(Vec<String>, ModelOutput), ModelError> {
+    checked(provider.stream_attempt(request, attempt).collect().await)
+}
+
+fn checked(events: Vec<Result<ModelEvent, ModelError>>) -> Result<(Vec<String>, ModelOutput), ModelError> {
     let (last, before) = events.split_last().expect("a stream never ends in silence");
     let deltas: Vec<String> = before
         .iter()
@@ -120,7 +132,7 @@ pub(crate) async fn run(
         }
         Ok(ModelEvent::TextDelta(text)) => panic!("the stream ends after {text:?}"),
         Err(error) => {
-            assert!(error.message.chars().count() <= 700, "bounded: {}", error.message);
+            assert!(error.message.chars().count() <= 900, "bounded: {}", error.message);
             assert!(!error.message.contains(KEY), "without secrets: {}", error.message);
             assert!(!error.message.contains(['\n', '<']), "one harmless line: {}", error.message);
             Err(error.clone())

@@ -17,7 +17,7 @@ const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 /// An answer with reasoning and two calls of the same ids as in every other turn, or with words.
 fn reply(wire: Wire, turn: usize) -> Reply {
-    let calls = turn % 2 == 0;
+    let calls = turn.is_multiple_of(2);
     let arguments = format!(r#"{{ "turn": {turn}, "amount": 1.10 }}"#);
     let body = match (wire, calls) {
         (Wire::Chat, true) => format!(

@@ -191,10 +191,8 @@ fn message_block(
     found: &mut Vec<String>,
 ) {
     match block["type"].as_str().unwrap_or_default() {
-        "text" => {
-            if block["text"].as_str().is_none_or(|text| text.trim().is_empty()) {
-                found.push("an empty text".to_owned());
-            }
+        "text" if block["text"].as_str().is_none_or(|text| text.trim().is_empty()) => {
+            found.push("an empty text".to_owned());
         }
         "tool_use" => {
             check_name(&block["name"], found);
