@@ -103,11 +103,12 @@ pub enum PlanError {
     },
 }
 
-/// The id of a step called `name`: lower case, runs of other characters become `-`, trimmed; `step` when nothing is left.
+/// The id of a step called `name`: its letters and digits, of any script, in lower case; runs of other characters become
+/// `-`, trimmed; `step` when nothing is left.
 pub fn step_slug(name: &str) -> String {
     let mut slug = String::with_capacity(name.len());
     for ch in name.chars().flat_map(char::to_lowercase) {
-        if ch.is_ascii_alphanumeric() {
+        if ch.is_alphanumeric() {
             slug.push(ch);
         } else if !slug.is_empty() && !slug.ends_with('-') {
             slug.push('-');
@@ -214,6 +215,11 @@ mod tests {
     fn slugs() {
         assert_eq!(step_slug("Look up the Order!"), "look-up-the-order");
         assert_eq!(step_slug("  ???  "), "step");
+        assert_eq!(step_slug("Prüfung der Größe"), "prüfung-der-größe");
+        assert!(
+            Plan::new(&[step("订单", &[]), step("退款", &["订单"])]).is_ok(),
+            "no script makes names alike"
+        );
     }
 
     #[test]

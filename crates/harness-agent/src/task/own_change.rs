@@ -74,12 +74,10 @@ fn within_limit(plan: &Plan) -> Result<(), CodedError> {
     Ok(())
 }
 
-/// The id of an artifact of this name. Answers have ids of their own that no name may take.
+/// The id of an artifact of this name. Ids of answers are of their own kind, and no name may take one.
 fn artifact_id(name: &str) -> ArtifactId {
     let slug = step_slug(name);
-    let number = slug.strip_prefix(ANSWER_ARTIFACT);
-    let taken = number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
-    ArtifactId::new(if taken { format!("artifact-{slug}") } else { slug })
+    ArtifactId::new(if slug.starts_with(ANSWER_ARTIFACT) { format!("artifact-{slug}") } else { slug })
 }
 
 fn plan_error(error: PlanError) -> CodedError {

@@ -163,8 +163,8 @@ fn an_artifact_never_takes_the_place_of_an_answer() {
         call(id, CallAction::Intrinsic(request))
     };
     let mut task = Driver::modeling(Lifecycle::Delegated);
-    task.model(answer("", vec![publish("a", "Answer 2"), publish("b", "Answer two")]));
-    assert!(task.took().starts_with("artifact artifact-answer-2, artifact answer-two, "));
+    task.model(answer("", vec![publish("a", "Answer 2"), publish("b", "报告 2"), publish("c", "报告 3")]));
+    assert!(task.took().starts_with("artifact artifact-answer-2, artifact 报告-2, artifact 报告-3, "));
 }
 
 #[test]
