@@ -1,11 +1,11 @@
-//! Who asks, and what they may see. Identity is asserted; a perimeter must authenticate.
+//! Who asks, and what they may see. Identity is asserted, unless a security scheme or a proof names who asks.
 
 use harness_model::{Message, ParticipantId, TaskSnapshot, limits, names};
 use http::HeaderMap;
 use serde_json::Value;
 use tracing::warn;
 
-use crate::{A2aConfig, A2aError};
+use crate::{A2aConfig, A2aError, service::Call};
 
 /// The participant that the header of a request asserts; an empty value asserts nobody.
 /// Errors: `InvalidParams` for values that no participant can have, so that garbage never counts as nobody.
@@ -22,12 +22,47 @@ pub(crate) fn asserted_by_header(headers: &HeaderMap) -> Result<Option<Participa
     Ok((!text.is_empty()).then(|| ParticipantId::from(text)))
 }
 
-/// Who sends a message: its metadata, else the header, else the configured anonymous participant.
-pub(crate) fn sender(
-    config: &A2aConfig,
-    message: &Message,
-    header: Option<&ParticipantId>,
-) -> Result<ParticipantId, A2aError> {
+/// What stands behind the participant that a request asserts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Authority {
+    /// Nothing but the assertion.
+    #[default]
+    Asserted,
+    /// Credentials of this participant.
+    Principal(ParticipantId),
+    /// Proof that the request is this agent's own.
+    Own,
+}
+
+impl Authority {
+    /// Who acts, given who is asserted. Errors: somebody else than who signed in; this agent without proof.
+    fn confirm(
+        &self,
+        config: &A2aConfig,
+        asserted: Option<ParticipantId>,
+    ) -> Result<Option<ParticipantId>, A2aError> {
+        let own = ParticipantId::from(config.agent_id.as_str());
+        let acting = match self {
+            Self::Own => return Ok(asserted.or(Some(own))),
+            Self::Principal(principal) => {
+                if asserted.is_some_and(|id| id != *principal) {
+                    let text = "the asserted participant is not the one that signed in";
+                    return Err(A2aError::invalid_params(text));
+                }
+                Some(principal.clone())
+            }
+            Self::Asserted => asserted.or_else(|| config.anonymous.clone()),
+        };
+        // The harness takes part in every task of its own; without proof nobody may act as it.
+        if acting.as_ref() == Some(&own) {
+            return Err(A2aError::invalid_params("the asserted participant is this agent itself"));
+        }
+        Ok(acting)
+    }
+}
+
+/// Who sends a message: its metadata, else the header, else who signed in, else the configured anonymous participant.
+pub(crate) fn sender(config: &A2aConfig, message: &Message, call: &Call) -> Result<ParticipantId, A2aError> {
     match message.metadata.get(names::PARTICIPANT_KEY) {
         None | Some(Value::Null) => {}
         Some(Value::String(id)) if id.is_empty() || is_id(id) => {}
@@ -38,32 +73,16 @@ pub(crate) fn sender(
             ));
         }
     }
-    let id = message
-        .asserted_participant()
-        .or_else(|| header.cloned())
-        .or_else(|| config.anonymous.clone())
-        .ok_or_else(|| A2aError::invalid_params("no participant asserted"))?;
-    refuse_own_id(config, &id)?;
-    Ok(id)
+    // Metadata wins over the header, but no header may assert what it must not.
+    call.authority.confirm(config, call.participant.clone())?;
+    let asserted = message.asserted_participant().or_else(|| call.participant.clone());
+    let acting = call.authority.confirm(config, asserted)?;
+    acting.ok_or_else(|| A2aError::invalid_params("no participant asserted"))
 }
 
-/// Who reads: the header, else the configured anonymous participant.
-pub(crate) fn reader(
-    config: &A2aConfig,
-    header: Option<&ParticipantId>,
-) -> Result<Option<ParticipantId>, A2aError> {
-    if let Some(id) = header {
-        refuse_own_id(config, id)?;
-    }
-    Ok(header.or(config.anonymous.as_ref()).cloned())
-}
-
-/// The harness takes part in every task of its own; without proof nobody may speak as it.
-fn refuse_own_id(config: &A2aConfig, id: &ParticipantId) -> Result<(), A2aError> {
-    if id.as_str() == config.agent_id.as_str() {
-        return Err(A2aError::invalid_params("the asserted participant is this agent itself"));
-    }
-    Ok(())
+/// Who reads: the header, else who signed in, else the configured anonymous participant.
+pub(crate) fn reader(config: &A2aConfig, call: &Call) -> Result<Option<ParticipantId>, A2aError> {
+    call.authority.confirm(config, call.participant.clone())
 }
 
 /// The task if the reader takes part in it; the same error whether it is missing or somebody else's.

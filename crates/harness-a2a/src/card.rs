@@ -7,7 +7,7 @@ use bytes::Bytes;
 use harness_model::{BlockId, names};
 use serde_json::{Value, json};
 
-use crate::A2aConfig;
+use crate::{A2aConfig, authentication};
 
 /// Media types a message part may have.
 pub(crate) const INPUT_MODES: [&str; 5] = [
@@ -56,6 +56,7 @@ impl ServedCard {
 /// The card of a configuration.
 fn agent_card(config: &A2aConfig, push: PushDeclared) -> AgentCard {
     let url = format!("{}/", config.base_url.trim_end_matches('/'));
+    let (security_schemes, security_requirements) = authentication::on_card(&config.security).unzip();
     let modes = |modes: &[&str]| modes.iter().map(|mode| (*mode).to_owned()).collect();
     AgentCard {
         name: config.card.name.clone(),
@@ -77,8 +78,8 @@ fn agent_card(config: &A2aConfig, push: PushDeclared) -> AgentCard {
         provider: None,
         documentation_url: None,
         icon_url: None,
-        security_schemes: None,
-        security_requirements: None,
+        security_schemes,
+        security_requirements,
         signatures: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use harness_model::{AgentId, Lifecycle, ParticipantId, names};
 
-use crate::{AddressGuard, PushKey, PushRetry};
+use crate::{AddressGuard, PushKey, PushRetry, SecurityScheme};
 
 /// Configuration of the A2A server.
 #[derive(Clone, Debug)]
@@ -34,6 +34,9 @@ pub struct A2aConfig {
     pub push_key: Option<PushKey>,
     /// Which push receivers may be called: public addresses, and what it allows besides.
     pub push_guard: AddressGuard,
+    /// How callers sign in; any one of the schemes is enough. When there is none, identity is asserted, and a perimeter
+    /// must authenticate.
+    pub security: Vec<SecurityScheme>,
     /// When deliveries of push notifications are repeated.
     pub push_retry: PushRetry,
 }
@@ -56,6 +59,7 @@ impl A2aConfig {
             push_key: None,
             push_guard: AddressGuard::default(),
             push_retry: PushRetry::default(),
+            security: Vec::new(),
         }
     }
 }

@@ -38,6 +38,8 @@ pub enum ErrorKind {
     Internal,
     /// The agent is stopping or overloaded; the same request may succeed later.
     Unavailable,
+    /// Credentials are missing or wrong.
+    Unauthenticated,
 }
 
 struct Row {
@@ -53,7 +55,7 @@ const fn row(kind: ErrorKind, code: i32, http: u16, status: &'static str, reason
 }
 
 /// Kind, JSON-RPC code, HTTP status, google.rpc status, reason; in the order of [`ErrorKind`].
-const TABLE: [Row; 15] = [
+const TABLE: [Row; 16] = [
     row(ErrorKind::TaskNotFound, -32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
     row(ErrorKind::TaskNotCancelable, -32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
     row(
@@ -88,6 +90,8 @@ const TABLE: [Row; 15] = [
     row(ErrorKind::Internal, -32603, 500, "INTERNAL", "INTERNAL_ERROR"),
     // JSON-RPC has no code of its own for this one; peers that read HTTP statuses see 503.
     row(ErrorKind::Unavailable, -32603, 503, "UNAVAILABLE", "UNAVAILABLE"),
+    // The protocol leaves this one to HTTP; the code is one of those that JSON-RPC leaves to servers.
+    row(ErrorKind::Unauthenticated, -32000, 401, "UNAUTHENTICATED", "UNAUTHENTICATED"),
 ];
 
 impl ErrorKind {
@@ -105,9 +109,15 @@ impl ErrorKind {
         self.row().http
     }
 
-    /// The kind with this JSON-RPC code.
+    /// The kind with this JSON-RPC code. Codes that servers give meanings of their own have none.
     pub fn from_code(code: i32) -> Option<Self> {
-        TABLE.iter().find(|row| row.code == code).map(|row| row.kind)
+        let found = TABLE.iter().find(|row| row.code == code).map(|row| row.kind);
+        found.filter(|kind| *kind != Self::Unauthenticated)
+    }
+
+    /// The kind with this reason. Source: A2A 1.0.1 section 11.6, `ErrorInfo.reason`.
+    pub(crate) fn from_reason(reason: &str) -> Option<Self> {
+        TABLE.iter().find(|row| row.reason == reason).map(|row| row.kind)
     }
 }
 

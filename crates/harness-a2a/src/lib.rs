@@ -6,6 +6,7 @@
 
 mod access;
 mod address_guard;
+mod authentication;
 mod card;
 mod client;
 mod config;
@@ -20,6 +21,7 @@ mod service;
 pub mod wire;
 
 pub use address_guard::{AddressGuard, ForbiddenUrl, InvalidAllowedAddress};
+pub use authentication::{SecurityScheme, StaticToken};
 pub use client::{AgentClient, ClientError, ClientLimits, EventStream, StreamItem};
 pub use config::{A2aConfig, CardConfig, CardSkill};
 pub use error::{A2aError, ErrorKind};

@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     A2aConfig, A2aError, PushError,
+    access::Authority,
+    authentication::Authentication,
     card::{PushDeclared, ServedCard},
     push::{Push, PushSettings},
     render::Renderer,
@@ -30,6 +32,8 @@ pub(crate) type Events = BoxStream<'static, Result<(u64, a2a::StreamResponse), A
 pub(crate) struct Call {
     /// The participant that the header asserts.
     pub(crate) participant: Option<ParticipantId>,
+    /// What stands behind the assertion.
+    pub(crate) authority: Authority,
     /// Where a stream resumes: entries after this one.
     pub(crate) after: Option<u64>,
     /// Cancelled when the server stops.
@@ -51,6 +55,7 @@ pub(crate) struct Inner {
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) renderer: Renderer,
     pub(crate) card: ServedCard,
+    pub(crate) authentication: Option<Authentication>,
     /// The sender of push notifications; the card declares them when there is one.
     pub(crate) push: Option<Push>,
 }
@@ -67,7 +72,9 @@ impl A2aService {
     ) -> Self {
         let renderer = Renderer::new(Arc::clone(&store), config.agent_id.clone());
         let card = ServedCard::of(&config, PushDeclared::No);
-        let inner = Inner { config, engine, store, clock, ids, redactor, renderer, card, push: None };
+        let authentication = Authentication::new(&config.security, store.install_id());
+        let inner =
+            Inner { config, engine, store, clock, ids, redactor, renderer, card, authentication, push: None };
         Self { inner: Arc::new(inner) }
     }
 
@@ -82,6 +89,7 @@ impl A2aService {
         let inner = Arc::new(Inner {
             card: ServedCard::of(&config, PushDeclared::Yes),
             push: Some(Push::new(settings, group)?),
+            authentication: Authentication::new(&config.security, self.inner.store.install_id()),
             config,
             engine: Arc::clone(&self.inner.engine),
             store: Arc::clone(&self.inner.store),

@@ -79,7 +79,7 @@ async fn follow_record(inner: &Arc<Inner>, push: &Push, mut kept: Kept) -> Next 
         };
         match step(inner, push, &mut kept, &secrets, &entry).await {
             Next::Entry => {}
-            other => return other,
+            ended @ (Next::Record | Next::End) => return ended,
         }
     }
     Next::Record

@@ -1,11 +1,17 @@
 //! What every operation checks before its own parameters: version, extensions, identity, and where a stream resumes.
 
-use axum::extract::Query;
+use axum::{extract::Query, response::Response};
 use harness_model::truncate_chars;
-use http::{Extensions, HeaderMap, Uri, header};
+use http::{Extensions, HeaderMap, StatusCode, Uri, header};
 
 use super::connection::Connection;
-use crate::{A2aError, ErrorKind, access, card::EXTENSIONS, service::Call};
+use crate::{
+    A2aError, A2aService, ErrorKind,
+    access::{self, Authority},
+    card::EXTENSIONS,
+    own_proof::Proven,
+    service::Call,
+};
 
 /// The version of the protocol that is spoken here.
 const VERSION: (&str, &str) = ("1", "0");
@@ -29,17 +35,45 @@ pub(super) fn value_of<'a>(pairs: &'a QueryPairs, name: &str) -> Option<&'a str>
     pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
+/// What stands behind a request: the first thing that is checked.
+/// Errors: `Unauthenticated` when somebody has to sign in and has not.
+pub(super) fn authority(
+    service: &A2aService,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+) -> Result<Authority, A2aError> {
+    if extensions.get::<Proven>().is_some() {
+        return Ok(Authority::Own);
+    }
+    match &service.inner.authentication {
+        Some(authentication) => authentication.principal(headers).map(Authority::Principal),
+        None => Ok(Authority::Asserted),
+    }
+}
+
+/// The refusal of a request whose caller has to sign in, with the header that says how.
+pub(super) fn challenge(service: &A2aService, mut refusal: Response) -> Response {
+    *refusal.status_mut() = StatusCode::UNAUTHORIZED;
+    if let Some(authentication) = &service.inner.authentication {
+        let (name, value) = authentication.challenge();
+        refusal.headers_mut().insert(name, value);
+    }
+    refusal
+}
+
 /// Checks version and extensions, and reads who asks.
 pub(super) fn call(
     headers: &HeaderMap,
     pairs: &QueryPairs,
     extensions: &Extensions,
+    authority: Authority,
 ) -> Result<Call, A2aError> {
     check_version(headers, pairs)?;
     check_extensions(headers)?;
     let stop = extensions.get::<Connection>().map(|connection| connection.stop.clone());
     Ok(Call {
         participant: access::asserted_by_header(headers)?,
+        authority,
         after: resume_position(headers, pairs)?,
         stop: stop.unwrap_or_default(),
     })

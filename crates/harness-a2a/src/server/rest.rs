@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 use super::{
-    call::{QueryPairs, call, check_content_type, query, value_of},
+    call::{QueryPairs, authority, call, challenge, check_content_type, query, value_of},
     dispatch::{Reply, dispatch, logged, parse_body},
     sse,
 };
@@ -41,8 +41,12 @@ pub(super) async fn handle(
     if !own.first().is_some_and(|root| ROOTS.contains(root)) {
         return not_found();
     }
+    let authority = match authority(&service, &headers, &extensions) {
+        Ok(authority) => authority,
+        Err(error) => return challenge(&service, error_response(&error)),
+    };
     let read = query(&uri).and_then(|pairs| {
-        let call = call(&headers, &pairs, &extensions)?;
+        let call = call(&headers, &pairs, &extensions, authority)?;
         Ok((call, operation(&method, own, &pairs, &headers, &body)?))
     });
     let (call, operation) = match read {

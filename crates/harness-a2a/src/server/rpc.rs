@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    call::{call, check_content_type, query},
+    call::{authority, call, challenge, check_content_type, query},
     dispatch::{Reply, dispatch, logged, parse_body},
     sse,
 };
@@ -31,11 +31,15 @@ pub(super) async fn handle(
     body: Bytes,
 ) -> Response {
     let (id, read) = read(&headers, &body);
+    let authority = match authority(&service, &headers, &extensions) {
+        Ok(authority) => authority,
+        Err(error) => return challenge(&service, json_response(failure(&id, &error))),
+    };
     let (method, params) = match read {
         Ok(read) => read,
         Err(error) => return json_response(failure(&id, &error)),
     };
-    let call = query(&uri).and_then(|pairs| call(&headers, &pairs, &extensions));
+    let call = query(&uri).and_then(|pairs| call(&headers, &pairs, &extensions, authority));
     let reply = match call {
         Ok(call) => dispatch(&service, &call, &method, params).await,
         Err(error) => Err(logged(&service, &method, error)),

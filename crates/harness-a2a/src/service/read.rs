@@ -60,7 +60,7 @@ impl A2aService {
         }
         let artifacts = request.include_artifacts.unwrap_or(false);
         let fields = TaskFields { history: history_fields(request.history_length, 0)?, artifacts };
-        let Some(reader) = access::reader(&self.inner.config, call.participant.as_ref())? else {
+        let Some(reader) = access::reader(&self.inner.config, call)? else {
             return Ok(ListTasksResponse {
                 tasks: Vec::new(),
                 next_page_token: String::new(),
@@ -159,15 +159,29 @@ impl Inner {
         if id.is_empty() {
             return Err(A2aError::invalid_field("id", "id must not be empty"));
         }
-        let reader = access::reader(&self.config, call.participant.as_ref())?;
+        let reader = access::reader(&self.config, call)?;
         if check_id("id", id).is_err() {
             return Err(A2aError::task_not_found());
         }
-        let snapshot = self.store.task(&TaskId::from(id), fields).await?;
-        let snapshot = access::visible(snapshot, reader.as_ref())?;
+        let snapshot = self.seen_by(reader.as_ref(), &TaskId::from(id), fields).await?;
         // Only somebody who takes part gets here.
         let reader = reader.ok_or_else(A2aError::task_not_found)?;
         Ok((snapshot, reader))
+    }
+
+    /// The task if the reader takes part in it. Until that is known no more of it is read than its record, so that the
+    /// time of the answer does not tell a long task of others from one that does not exist.
+    pub(super) async fn seen_by(
+        &self,
+        reader: Option<&ParticipantId>,
+        task_id: &TaskId,
+        fields: TaskFields,
+    ) -> Result<TaskSnapshot, A2aError> {
+        let bare = access::visible(self.store.task(task_id, TaskFields::BARE).await?, reader)?;
+        if fields == TaskFields::BARE {
+            return Ok(bare);
+        }
+        self.store.task(task_id, fields).await?.ok_or_else(A2aError::task_not_found)
     }
 
     async fn wait_terminal(

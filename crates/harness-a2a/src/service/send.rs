@@ -92,7 +92,7 @@ impl Inner {
         call: &Call,
         mut inbound: Inbound,
     ) -> Result<(Receipt, ParticipantId), A2aError> {
-        let sender = access::sender(&self.config, &inbound.message, call.participant.as_ref())?;
+        let sender = access::sender(&self.config, &inbound.message, call)?;
         let (task_id, own_context) = derived_ids(self.store.install_id(), &sender, &inbound.message);
         let context_id = inbound.message.context_id.clone().unwrap_or(own_context);
         let message = &mut inbound.message;
@@ -124,15 +124,14 @@ impl Inner {
         inbound: Inbound,
         fields: TaskFields,
     ) -> Result<(Receipt, ParticipantId), A2aError> {
-        let reader = access::reader(&self.config, call.participant.as_ref())?;
-        let snapshot = self.store.task(&task_id, fields).await?;
-        let snapshot = access::visible(snapshot, reader.as_ref())?;
+        let reader = access::reader(&self.config, call)?;
+        let snapshot = self.seen_by(reader.as_ref(), &task_id, fields).await?;
         let context_id = snapshot.record.context_id.clone();
         if inbound.message.context_id.as_ref().is_some_and(|asked| *asked != context_id) {
             let text = "the task belongs to another context";
             return Err(A2aError::invalid_field("message.contextId", text));
         }
-        let sender = access::sender(&self.config, &inbound.message, call.participant.as_ref())?;
+        let sender = access::sender(&self.config, &inbound.message, call)?;
         parse_envelope(&inbound.message).map_err(|e| A2aError::invalid_params(e.to_string()))?;
         let delivery = message_delivery(inbound, &task_id, context_id, sender.clone(), None)?;
         match self.deliver(delivery).await {
