@@ -12,6 +12,7 @@ mod fake_server;
 mod fallback;
 mod limits;
 mod local_model;
+mod other_requests;
 mod outcome;
 mod prefixes;
 mod recordings;
