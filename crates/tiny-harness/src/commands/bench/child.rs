@@ -82,6 +82,14 @@ impl Child {
         kib.map(|kib| kib * 1_024).ok_or_else(|| Failure::general("cannot read the memory of a process"))
     }
 
+    /// Processor time that the process has used so far.
+    pub(super) fn cpu_time(&self) -> Result<Duration, Failure> {
+        let stat = self.process.id().and_then(|id| std::fs::read_to_string(format!("/proc/{id}/stat")).ok());
+        stat.as_deref()
+            .and_then(cpu_time_in)
+            .ok_or_else(|| Failure::general("cannot read the processor time of a process"))
+    }
+
     /// Sends a line to the process and gives back the line it answers with.
     pub(super) async fn question(&mut self) -> Result<String, Failure> {
         let Some((to, from)) = &mut self.questions else { return Err(silent(&self.tail)) };
@@ -136,6 +144,14 @@ fn address_in(line: &str) -> Option<SocketAddr> {
     line.strip_prefix("serving ")?.rsplit_once(" at http://")?.1.trim().parse().ok()
 }
 
+/// User and system time in a `/proc/PID/stat`. Unit there: hundredths of a second, whatever the kernel counts in.
+fn cpu_time_in(stat: &str) -> Option<Duration> {
+    // The name of the program stands in brackets and may hold spaces.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(Duration::from_millis((user + system) * 10))
+}
+
 fn silent(tail: &Tail) -> Failure {
     let mut failure =
         Failure::general("a process that is measured does not answer; the end of what it said:");
@@ -152,5 +168,11 @@ mod tests {
         let address = "127.0.0.1:4711".parse().ok();
         assert_eq!(address_in("serving an agent at home at http://127.0.0.1:4711"), address);
         assert_eq!(address_in("cannot listen at http://127.0.0.1:4711"), None);
+    }
+
+    #[test]
+    fn processor_time_is_user_and_system_time() {
+        let stat = "42 (a b) c) S 1 42 42 0 -1 4194560 900 0 1 0 150 25 0 0 20 0 5 0 1000 1 2";
+        assert_eq!(cpu_time_in(stat), Some(Duration::from_millis(1_750)));
     }
 }

@@ -29,7 +29,8 @@ pub(super) struct Figure {
     /// `ms`, `MB`, `kB` or `tasks/s`.
     pub(super) unit: &'static str,
     pub(super) value: f64,
-    pub(super) bar: Bar,
+    /// None: the number explains others.
+    pub(super) bar: Option<Bar>,
     /// The same by the least that could do it, measured in the same run.
     pub(super) floor: Option<f64>,
     /// Measurements the number is made of.
@@ -37,8 +38,13 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    pub(super) fn new(what: impl Into<String>, unit: &'static str, value: f64, bar: Bar) -> Self {
-        Self { what: what.into(), unit, value, bar, floor: None, samples: 1 }
+    pub(super) fn new(
+        what: impl Into<String>,
+        unit: &'static str,
+        value: f64,
+        bar: impl Into<Option<Bar>>,
+    ) -> Self {
+        Self { what: what.into(), unit, value, bar: bar.into(), floor: None, samples: 1 }
     }
 
     pub(super) fn floor(mut self, floor: f64) -> Self {
@@ -55,13 +61,14 @@ impl Figure {
     pub(super) fn ratio(&self) -> Option<f64> {
         let floor = self.floor?;
         Some(match self.bar {
-            Bar::Under(_) => self.value / floor,
-            Bar::Over(_) => floor / self.value,
+            Some(Bar::Under(_)) | None => self.value / floor,
+            Some(Bar::Over(_)) => floor / self.value,
         })
     }
 
-    pub(super) fn holds(&self) -> bool {
-        self.bar.holds(self.value)
+    /// `None` without a bar.
+    pub(super) fn holds(&self) -> Option<bool> {
+        self.bar.map(|bar| bar.holds(self.value))
     }
 }
 
@@ -118,11 +125,12 @@ mod tests {
         let slow = Figure::new("latency", "ms", 3.0, Bar::Under(4.0)).floor(1.5);
         let few = Figure::new("throughput", "tasks/s", 500.0, Bar::Over(1_000.0)).floor(1_000.0);
         assert_eq!((slow.ratio(), few.ratio()), (Some(2.0), Some(2.0)));
-        assert!(slow.holds() && !few.holds());
+        assert_eq!((slow.holds(), few.holds()), (Some(true), Some(false)));
+        assert_eq!(Figure::new("cost", "ms", 1.0, None).holds(), None);
     }
 
     #[test]
     fn what_was_not_measured_holds_no_bar() {
-        assert!(!times(std::iter::empty()).bare("x", 50, Bar::Under(1.0)).holds());
+        assert_eq!(times(std::iter::empty()).bare("x", 50, Bar::Under(1.0)).holds(), Some(false));
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Effort {
     pub(super) samples: usize,
     /// Time for them, at most.
     pub(super) samples_time: Duration,
-    /// How long a load lasts, its beginning not counted.
+    /// How long a load lasts.
     pub(super) load_time: Duration,
     /// Rounds with one subscriber, and with a thousand.
     pub(super) wake_rounds: (usize, usize),
@@ -51,7 +51,7 @@ impl Effort {
         counted: 100,
         samples: 2_000,
         samples_time: Duration::from_secs(8),
-        load_time: Duration::from_secs(4),
+        load_time: Duration::from_secs(6),
         wake_rounds: (200, 20),
         parked: 10_000,
         listed: 100_000,
@@ -63,7 +63,7 @@ impl Effort {
         counted: 20,
         samples: 100,
         samples_time: Duration::from_millis(600),
-        load_time: Duration::from_millis(300),
+        load_time: Duration::from_millis(600),
         wake_rounds: (10, 1),
         parked: 500,
         listed: 5_000,

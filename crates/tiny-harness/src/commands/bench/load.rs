@@ -38,6 +38,23 @@ pub(super) async fn one_by_one(
     Ok(Times::new(times))
 }
 
+/// Times two things turn and turn about, so that whatever else the machine does meets both alike.
+pub(super) async fn side_by_side(
+    effort: &Effort,
+    mut work: impl AsyncFnMut(usize) -> Result<Duration, Failure>,
+    mut bare: impl AsyncFnMut(usize) -> Result<Duration, Failure>,
+) -> Result<(Times, Times), Failure> {
+    let mut least = Vec::with_capacity(effort.samples);
+    let both = async |number| {
+        let time = work(number).await?;
+        least.push(bare(number).await?);
+        Ok(time)
+    };
+    let times = one_by_one(effort, both).await?;
+    let warm_up = least.len() - times.len();
+    Ok((times, Times::new(least.split_off(warm_up))))
+}
+
 /// How long something took.
 pub(super) async fn timed(work: impl Future<Output = Result<(), Failure>>) -> Result<Duration, Failure> {
     let begun = Instant::now();
@@ -46,34 +63,49 @@ pub(super) async fn timed(work: impl Future<Output = Result<(), Failure>>) -> Re
 }
 
 /// What a load came to.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Throughput {
-    pub(super) per_second: f64,
+    /// Ends that count, in so much time.
     pub(super) count: usize,
+    pub(super) time: Duration,
+    /// All ends.
+    pub(super) ends: usize,
 }
 
-/// Every client does the work again and again; what ends after the warm-up and before the end counts. The arguments of
-/// the work are the number of the client and of the repetition.
+impl Throughput {
+    pub(super) fn per_second(self) -> f64 {
+        self.count as f64 / self.time.as_secs_f64()
+    }
+
+    /// Both loads together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { count: self.count + other.count, time: self.time + other.time, ends: self.ends + other.ends }
+    }
+}
+
+/// Every client does the work again and again for some time; what ends during its first quarter does not count.
 pub(super) async fn at_once(
-    effort: &Effort,
-    clients: Vec<Client>,
-    work: impl AsyncFn(&mut Client, usize, usize) -> Result<(), Failure>,
+    time: Duration,
+    clients: &mut [Client],
+    work: impl AsyncFn(&mut Client) -> Result<(), Failure>,
 ) -> Result<Throughput, Failure> {
     let begun = Instant::now();
-    let counts_from = begun + effort.load_time / 4;
-    let end = counts_from + effort.load_time;
+    let (counts_from, end) = (begun + time / 4, begun + time);
     let work = &work;
-    let each = clients.into_iter().enumerate().map(|(place, mut client)| async move {
-        let mut count = 0;
-        for number in 0.. {
-            work(&mut client, place, number).await?;
+    let each = clients.iter_mut().map(|client| async move {
+        let (mut count, mut ends) = (0, 0);
+        while Instant::now() < end {
+            work(client).await?;
+            ends += 1;
             let now = Instant::now();
-            if now > end {
-                break;
-            }
-            count += usize::from(now > counts_from);
+            count += usize::from(now > counts_from && now < end);
         }
-        Ok::<usize, Failure>(count)
+        Ok::<_, Failure>((count, ends))
     });
-    let count = try_join_all(each).await?.into_iter().sum();
-    Ok(Throughput { per_second: count as f64 / effort.load_time.as_secs_f64(), count })
+    let mut sum = Throughput { time: end - counts_from, ..Throughput::default() };
+    for (count, ends) in try_join_all(each).await? {
+        sum.count += count;
+        sum.ends += ends;
+    }
+    Ok(sum)
 }

@@ -97,8 +97,9 @@ impl Report {
 
 fn cells(figure: &Figure) -> [String; 7] {
     let bar = match figure.bar {
-        Bar::Under(bar) => format!("< {}", number(bar)),
-        Bar::Over(bar) => format!("> {}", number(bar)),
+        Some(Bar::Under(bar)) => format!("< {}", number(bar)),
+        Some(Bar::Over(bar)) => format!("> {}", number(bar)),
+        None => "-".to_owned(),
     };
     [
         figure.what.clone(),
@@ -106,7 +107,7 @@ fn cells(figure: &Figure) -> [String; 7] {
         bar,
         figure.floor.map_or_else(|| "-".to_owned(), number),
         figure.ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.1}")),
-        if figure.holds() { "OK" } else { "MISS" }.to_owned(),
+        figure.holds().map_or("", |holds| if holds { "OK" } else { "MISS" }).to_owned(),
         figure.samples.to_string(),
     ]
 }

@@ -16,20 +16,18 @@ pub(super) async fn measure(lab: &Lab) -> Result<Vec<Figure>, Failure> {
     let cost = lab.one_turn().await?;
     let setup = Setup { name: "first-event", script: ONE_TURN, lifecycle: "delegated", tools: false };
     let server = lab.serve(&setup).await?;
+    let floor = lab.floor("first-event", cost).await?;
     let mut client = Client::connect(server.address).await?;
+    let mut bare_client = Client::connect(floor.address).await?;
     let first = async |number| {
         let say = Say { message_id: format!("m{number}"), text: "How are you?", task_id: None };
         let (time, event) = first_event(&mut client, "/", &say.and_stream()).await?;
         expect(event, "TASK_STATE_SUBMITTED")?;
         Ok(time)
     };
-    let times = load::one_by_one(&lab.effort, first).await?;
+    let bare = async |_| Ok(first_event(&mut bare_client, parts::FIRST, "").await?.0);
+    let (times, least) = load::side_by_side(&lab.effort, first, bare).await?;
     server.stop().await?;
-
-    let floor = lab.floor("first-event", cost).await?;
-    let mut client = Client::connect(floor.address).await?;
-    let bare = async |_| Ok(first_event(&mut client, parts::FIRST, "").await?.0);
-    let least = load::one_by_one(&lab.effort, bare).await?;
     floor.stop().await?;
     Ok(vec![
         times.figure("first event of a stream", 50, Bar::Under(1.5), &least),

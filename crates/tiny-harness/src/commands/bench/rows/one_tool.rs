@@ -13,15 +13,13 @@ pub(super) async fn measure(lab: &Lab) -> Result<Vec<Figure>, Failure> {
     let cost = lab.one_tool().await?;
     let setup = Setup { name: "one-tool", script: ONE_TOOL, lifecycle: "delegated", tools: true };
     let server = lab.serve(&setup).await?;
-    let mut client = Client::connect(server.address).await?;
-    let task = async |number| timed(load::task(&mut client, format!("m{number}"))).await;
-    let times = load::one_by_one(&lab.effort, task).await?;
-    server.stop().await?;
-
     let floor = lab.floor("one-tool", cost).await?;
-    let mut client = Client::connect(floor.address).await?;
-    let bare = async |_| timed(async { client.post(parts::ECHO, "").await.map(drop) }).await;
-    let least = load::one_by_one(&lab.effort, bare).await?;
+    let mut client = Client::connect(server.address).await?;
+    let mut bare_client = Client::connect(floor.address).await?;
+    let task = async |number| timed(load::task(&mut client, format!("m{number}"))).await;
+    let bare = async |_| timed(async { bare_client.post(parts::ECHO, "").await.map(drop) }).await;
+    let (times, least) = load::side_by_side(&lab.effort, task, bare).await?;
+    server.stop().await?;
     floor.stop().await?;
     Ok(vec![times.figure("two-turn task with a tool", 50, Bar::Under(6.0), &least)])
 }
