@@ -19,7 +19,10 @@ type Timed = (Duration, Result<ModelEvent, ModelError>);
 /// The events of the turn that answers, each after its wait.
 pub(super) fn stream(script: &Script, provider: &str, request: &ModelRequest) -> ModelStream {
     let events = match script.answering(request) {
-        Some(turn) => events(turn, script, provider, request),
+        Some(turn) => match turn.expect.unmet(request).as_slice() {
+            [] => events(turn, script, provider, request),
+            unmet => vec![(Duration::ZERO, Err(unexpected(unmet, provider, request)))],
+        },
         None => vec![(Duration::ZERO, Err(exhausted(script, provider, request)))],
     };
     let timed = stream::iter(events).then(async |(delay, event)| {
@@ -93,8 +96,23 @@ fn filled(value: &Value, said: &str) -> Value {
     }
 }
 
-/// Says what the script was shown, in the words that its conditions use.
+/// Says which expectations of the turn that answers were not met.
+fn unexpected(unmet: &[&str], provider: &str, request: &ModelRequest) -> ModelError {
+    let unmet = unmet.join(", ");
+    let what =
+        format!("{provider}: the turn that answers expects something else ({unmet}) than {}", seen(request));
+    ModelError::new(ModelErrorKind::ScriptExhausted, what)
+}
+
+/// Says that no turn answers what the script was shown.
 fn exhausted(script: &Script, provider: &str, request: &ModelRequest) -> ModelError {
+    let turns = script.turns.len();
+    let message = format!("{provider}: none of the {turns} turns answers {}", seen(request));
+    ModelError::new(ModelErrorKind::ScriptExhausted, message)
+}
+
+/// What the script was shown, in the words that its conditions use.
+fn seen(request: &ModelRequest) -> String {
     let meta = &request.meta;
     let id = meta.message_id.as_ref().map_or("none", |id| id.as_str());
     let results: Vec<&str> = request
@@ -105,10 +123,8 @@ fn exhausted(script: &Script, provider: &str, request: &ModelRequest) -> ModelEr
             InputItem::User { .. } | InputItem::Model(_) => None,
         })
         .collect();
-    let message = format!(
-        "{provider}: none of the {} turns answers turn {}: message {:?} says {:?}; the conversation ends with {}; \
-         tool results so far: {}",
-        script.turns.len(),
+    format!(
+        "turn {}: message {:?} says {:?}; the conversation ends with {}; tool results so far: {}",
         meta.turn,
         truncate_chars(id, SHOWN_CHARS_MAX),
         truncate_chars(&meta.message_text, SHOWN_CHARS_MAX),
@@ -118,8 +134,7 @@ fn exhausted(script: &Script, provider: &str, request: &ModelRequest) -> ModelEr
         } else {
             truncate_chars(&results.join(", "), SHOWN_CHARS_MAX)
         },
-    );
-    ModelError::new(ModelErrorKind::ScriptExhausted, message)
+    )
 }
 
 fn ending(item: Option<&InputItem>) -> String {

@@ -61,7 +61,8 @@ fn whole_script(value: &Value, problems: &mut Problems) -> Option<Script> {
 }
 
 fn turn(fields: &mut Fields<'_, '_>) -> Turn {
-    let when = fields.table("when", when).unwrap_or_default();
+    let when = fields.table("when", conditions).unwrap_or_default();
+    let expect = fields.table("expect", conditions).unwrap_or_default();
     check_kind(fields);
     let delay = fields.millis("delay_ms").unwrap_or_default();
     let mut chunks = chunks(fields);
@@ -74,7 +75,7 @@ fn turn(fields: &mut Fields<'_, '_>) -> Turn {
         }
         None => delay,
     };
-    Turn { when, chunks, end: End { delay: end_delay, outcome } }
+    Turn { when, expect, chunks, end: End { delay: end_delay, outcome } }
 }
 
 /// A turn answers, refuses, fails or stays empty, and only one of these.
@@ -208,7 +209,7 @@ fn error(fields: &mut Fields<'_, '_>) -> Outcome {
     Outcome::Error { kind, message, status }
 }
 
-fn when(fields: &mut Fields<'_, '_>) -> When {
+fn conditions(fields: &mut Fields<'_, '_>) -> When {
     When {
         text_contains: fields.filled_text("text_contains"),
         text_equals: fields.filled_text("text_equals"),
@@ -219,6 +220,7 @@ fn when(fields: &mut Fields<'_, '_>) -> When {
         tool_result: results(fields, "tool_result"),
         last_tool_result: results(fields, "last_tool_result"),
         shown_contains: fields.filled_text("shown_contains"),
+        nowhere_contains: fields.filled_text("nowhere_contains"),
         instructions_contain: fields.filled_text("instructions_contain"),
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Script {
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) when: When,
+    /// What the model has to have been shown when this turn answers; anything else is an error.
+    pub(super) expect: When,
     /// Text, in the pieces it streams in. An error may come after some.
     pub(super) chunks: Vec<Chunk>,
     /// What comes after the text.
@@ -75,6 +77,7 @@ pub(super) struct When {
     pub(super) tool_result: Vec<ResultMatch>,
     pub(super) last_tool_result: Vec<ResultMatch>,
     pub(super) shown_contains: Option<String>,
+    pub(super) nowhere_contains: Option<String>,
     pub(super) instructions_contain: Option<String>,
 }
 
@@ -101,19 +104,40 @@ impl Script {
 
 impl When {
     fn holds(&self, request: &ModelRequest) -> bool {
+        self.conditions(request).into_iter().all(|(_, holds)| holds)
+    }
+
+    /// Names of the conditions that do not hold.
+    pub(super) fn unmet(&self, request: &ModelRequest) -> Vec<&'static str> {
+        self.conditions(request).into_iter().filter(|(_, holds)| !holds).map(|(name, _)| name).collect()
+    }
+
+    /// Every condition by its name in a script; one that is not given holds.
+    fn conditions(&self, request: &ModelRequest) -> [(&'static str, bool); 11] {
         let (meta, input) = (&request.meta, request.input.as_slice());
         let message_id = meta.message_id.as_ref().map_or("", |id| id.as_str());
         let is = |wanted: &Option<String>, test: &dyn Fn(&str) -> bool| wanted.as_deref().is_none_or(test);
-        is(&self.text_contains, &|text| meta.message_text.contains(text))
-            && is(&self.text_equals, &|text| meta.message_text.trim() == text.trim())
-            && is(&self.message_id_prefix, &|prefix| message_id.starts_with(prefix))
-            && is(&self.shown_contains, &|text| input.iter().any(|item| item_contains(item, text)))
-            && is(&self.instructions_contain, &|text| request.instructions.contains(text))
-            && self.turn.is_none_or(|turn| turn == meta.turn)
-            && self.last_is.is_none_or(|last| last_of(input) == Some(last))
-            && self.asked.iter().all(|name| was_asked(input, name))
-            && self.tool_result.iter().all(|wanted| wanted.is_in(input))
-            && self.last_tool_result.iter().all(|wanted| wanted.is_in(after_last_answer(input)))
+        let shown = |text: &str| input.iter().any(|item| item_contains(item, text));
+        let nowhere = |text: &str| !shown(text) && !request.instructions.contains(text);
+        [
+            ("text_contains", is(&self.text_contains, &|text| meta.message_text.contains(text))),
+            ("text_equals", is(&self.text_equals, &|text| meta.message_text.trim() == text.trim())),
+            ("message_id_prefix", is(&self.message_id_prefix, &|prefix| message_id.starts_with(prefix))),
+            ("turn", self.turn.is_none_or(|turn| turn == meta.turn)),
+            ("last_is", self.last_is.is_none_or(|last| last_of(input) == Some(last))),
+            ("asked", self.asked.iter().all(|name| was_asked(input, name))),
+            ("tool_result", self.tool_result.iter().all(|wanted| wanted.is_in(input))),
+            (
+                "last_tool_result",
+                self.last_tool_result.iter().all(|wanted| wanted.is_in(after_last_answer(input))),
+            ),
+            ("shown_contains", is(&self.shown_contains, &shown)),
+            ("nowhere_contains", is(&self.nowhere_contains, &nowhere)),
+            (
+                "instructions_contain",
+                is(&self.instructions_contain, &|text| request.instructions.contains(text)),
+            ),
+        ]
     }
 }
 

@@ -189,6 +189,27 @@ async fn an_unanswered_request_says_what_was_shown() {
 }
 
 #[tokio::test]
+async fn a_turn_may_expect_what_the_model_was_shown() {
+    let script = toml(
+        r#"
+        [[turns]]
+        when = { turn = 2 }
+        expect = { last_is = "tool_result", nowhere_contains = "hunter22", instructions_contain = "brief" }
+        text = "fine"
+        "#,
+    );
+    let with = |text: &str| later(2, vec![asked("a", "shop/get_order"), result("a", "shop/get_order", text)]);
+    assert_eq!(play(&script, with("ok")).await, r#""fine", Stop"#);
+    let leaked = run(&script, with("the key is hunter22")).await.unwrap_err();
+    assert_eq!(leaked.kind, ModelErrorKind::ScriptExhausted);
+    assert!(leaked.message.contains("expects something else (nowhere_contains) than turn 2"), "{leaked}");
+    let other = run(&script, later(2, Vec::new())).await.unwrap_err();
+    assert!(other.message.contains("(last_is)"), "{other}");
+    let secret_prompt = ModelRequest { instructions: "brief hunter22".to_owned(), ..with("ok") };
+    assert!(run(&script, secret_prompt).await.is_err());
+}
+
+#[tokio::test]
 async fn the_model_is_the_one_asked_for() {
     let script = toml("model = \"m\"\ncontext_window_tokens = 9\n[[turns]]\ntext = \"x\"").with_name("demo");
     let info = script.info();
@@ -244,7 +265,7 @@ empty = false
 script:2: `colour` is not known here; possible are: model, context_window_tokens, turns
 script:6: `text` and `chunks` are two ways to write the same; keep one
 script:6: `chunks` is empty; leave it out instead
-script:9: `text_contain` is not known here; possible are: text_contains, text_equals, message_id_prefix, turn, last_is, asked, tool_result, last_tool_result, shown_contains, instructions_contain
+script:9: `text_contain` is not known here; possible are: text_contains, text_equals, message_id_prefix, turn, last_is, asked, tool_result, last_tool_result, shown_contains, nowhere_contains, instructions_contain
 script:10: `turn` is a whole number from 1 to 4294967295
 script:11: `last_is` is one of: user, tool_result
 script:12: `name` is missing
