@@ -24,7 +24,7 @@ const TESTS_ONLY: &[&str] = &["criterion", "insta", "proptest", "tempfile"];
 
 /// Crates without effects, and all that they may use.
 const PURE: &[(&str, &[&str])] = &[
-    ("harness-model", &["base64", "serde", "serde_json", "sha2", "thiserror"]),
+    ("harness-model", &["serde", "serde_json", "sha2", "thiserror"]),
     ("harness-agent", &["base64", "serde", "serde_json", "thiserror"]),
 ];
 
@@ -32,7 +32,7 @@ const PURE: &[(&str, &[&str])] = &[
 const OWNERS: &[(&str, &[&str])] = &[
     ("a2a-lf", &["harness-a2a"]),
     ("axum", &["harness-a2a"]),
-    ("chrono", &["harness-a2a", "tiny-harness"]),
+    ("chrono", &["harness-a2a"]),
     ("clap", &["tiny-harness"]),
     ("http-body-util", &["harness-a2a"]),
     ("httpdate", &["harness-providers"]),
@@ -40,7 +40,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("hyper-util", &["harness-a2a"]),
     ("jsonschema", &["harness-activities", "harness-mcp"]),
     ("percent-encoding", &["harness-a2a"]),
-    ("reqwest", &["harness-a2a", "harness-mcp", "harness-providers", "harness-testkit", "tiny-harness"]),
+    ("reqwest", &["harness-a2a", "harness-mcp", "harness-providers"]),
     ("rmcp", &["harness-mcp"]),
     ("rusqlite", &["harness-store"]),
     ("rustix", &["harness-mcp", "harness-testkit", "tiny-harness"]),
