@@ -4,11 +4,17 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+const HINTS: &str = "\
+Start with `tiny-harness demo`: it needs no configuration, no key and no network.
+
+Exit status: 0 done, 1 failed, 2 wrong arguments or configuration, 130 or 143 stopped by a signal.";
+
 /// An agent harness: serves and speaks A2A 1.0, runs tool-using agents as durable tasks.
 #[derive(Debug, Parser)]
 #[command(name = "tiny-harness", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = HINTS)]
 pub(crate) struct Cli {
-    /// The configuration file. Without one, local defaults apply.
+    /// The configuration file. Without one, local defaults apply; `demo` and `bench` bring their own.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// What to do.
@@ -43,7 +49,7 @@ pub(crate) enum Command {
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Also run a worker in this process. The local engine always does.
+    /// Accepted for deployments that start workers apart: the local engine always works in this process.
     #[arg(long)]
     pub(crate) with_worker: bool,
     #[command(flatten)]
@@ -61,10 +67,10 @@ pub(crate) struct FaultArgs {
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Answer the agent's question by itself.
+    /// Answer the agent's questions without a person: a replacement, or the first option.
     #[arg(long)]
     pub(crate) auto: bool,
-    /// Print the A2A events as JSON lines instead of a transcript.
+    /// Print the A2A events as JSON lines instead of a transcript; notes go to standard error.
     #[arg(long)]
     pub(crate) json: bool,
     /// Use a real model instead of the script, such as `openai:gpt-6.1-sol` (needs OPENAI_API_KEY or --base-url).
@@ -76,7 +82,7 @@ pub(crate) struct DemoArgs {
     /// Where the demo keeps its state.
     #[arg(long, value_name = "DIR", default_value = ".tiny-harness/demo")]
     pub(crate) state: PathBuf,
-    /// Go on with the task that is there instead of starting a new one.
+    /// Go on with the task of the last demo in this state, however it ended.
     #[arg(long)]
     pub(crate) resume: bool,
     #[command(flatten)]
@@ -86,10 +92,10 @@ pub(crate) struct DemoArgs {
 /// Where an agent is, and who asks.
 #[derive(Debug, Args)]
 pub(crate) struct PeerArgs {
-    /// Address of the agent. Default: `server.base_url` of the configuration.
+    /// Address of the agent. Default: where the configuration says, else http://127.0.0.1:8080.
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Who you are. Default: the name of the user at this machine.
+    /// Who you are: tasks are shown to those who take part in them. Default: $USER.
     #[arg(long, value_name = "ID")]
     pub(crate) participant: Option<String>,
 }
@@ -99,7 +105,7 @@ pub(crate) struct PeerArgs {
 pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) peer: PeerArgs,
-    /// Go on with this task.
+    /// Go on with this task, named by its id.
     #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<String>,
     /// Print the A2A events as JSON lines.
@@ -117,14 +123,14 @@ pub(crate) enum TasksCommand {
     List {
         #[command(flatten)]
         peer: PeerArgs,
-        /// Only tasks in this state, such as `working`.
-        #[arg(long)]
+        /// Only tasks in this state, such as `working` or `input-required`.
+        #[arg(long, value_name = "STATE")]
         state: Option<String>,
         /// Only tasks of this context.
         #[arg(long, value_name = "CONTEXT")]
         context: Option<String>,
-        /// Tasks at most.
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=100))]
+        /// Tasks at most, from 1 to 100.
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=100))]
         limit: u16,
         /// Print JSON.
         #[arg(long)]
@@ -134,7 +140,7 @@ pub(crate) enum TasksCommand {
     Show {
         #[command(flatten)]
         peer: PeerArgs,
-        /// The task.
+        /// Id of the task, as `tasks list` prints it.
         task: String,
         /// Print JSON.
         #[arg(long)]
@@ -144,16 +150,16 @@ pub(crate) enum TasksCommand {
     Cancel {
         #[command(flatten)]
         peer: PeerArgs,
-        /// The task.
+        /// Id of the task, as `tasks list` prints it.
         task: String,
     },
     /// Print the events of a task, and follow it while it works.
     Events {
         #[command(flatten)]
         peer: PeerArgs,
-        /// The task.
+        /// Id of the task, as `tasks list` prints it.
         task: String,
-        /// Only events after this one.
+        /// Only events after the one with this number.
         #[arg(long, value_name = "SEQ")]
         after: Option<u64>,
         /// Print JSON lines.

@@ -8,8 +8,10 @@ use serde_json::json;
 
 use crate::{
     failure::Failure,
-    output, peer,
-    transcript::{Line, Painter, Transcript},
+    output,
+    painter::Painter,
+    peer,
+    transcript::{Line, Transcript},
 };
 
 /// Reconnections in a row before giving up.
@@ -31,7 +33,7 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new(client: AgentClient, json: bool) -> Self {
-        let painter = Painter::new(&client.card().name);
+        let painter = Painter::new(&client.card().name, output::columns());
         Self { client, transcript: Transcript::default(), painter, json, last_seq: None }
     }
 
@@ -66,10 +68,7 @@ impl Live {
             *reconnects = 0;
             self.show(item).await;
         }
-        let ended = self.transcript.state().is_some_and(|state| {
-            let waits = ["INPUT_REQUIRED", "AUTH_REQUIRED"];
-            state.is_terminal() || waits.contains(&crate::transcript::state_name(state).as_str())
-        });
+        let ended = self.transcript.is_over() || self.transcript.waits();
         if ended { Ok(()) } else { Err(ClientError::Unreachable("the stream ended too early".into())) }
     }
 

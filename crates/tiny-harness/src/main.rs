@@ -10,6 +10,7 @@ mod faults;
 mod harness;
 mod live;
 mod output;
+mod painter;
 mod peer;
 mod system;
 mod transcript;
@@ -55,8 +56,11 @@ fn main() -> ExitCode {
 /// Runs one command. `Some` when a signal ended it.
 async fn run(cli: Cli, env: BTreeMap<String, String>) -> Result<Option<Stopped>, Failure> {
     let file = cli.config.as_deref();
-    let default_url = || default_url(file, &env);
+    let default_url: peer::DefaultUrl<'_> = &|| default_url(file, &env);
     match cli.command {
+        Command::Demo(_) | Command::Bench(_) if file.is_some() => {
+            Err(Failure::usage("this command brings its own configuration; leave out --config"))
+        }
         Command::Serve(args) => {
             let config = load_config(file, &env)?;
             let _logs = logs(config.o11y.log_level, LogTarget::Stderr, &config)?;
@@ -70,8 +74,8 @@ async fn run(cli: Cli, env: BTreeMap<String, String>) -> Result<Option<Stopped>,
             let _logs = logs(LogLevel::Debug, target, &demo.config)?;
             demo.run(env, program()?).await
         }
-        Command::Chat(args) => commands::chat::run(args, &default_url(), &env).await.map(|()| None),
-        Command::Tasks(command) => commands::tasks::run(command, &default_url(), &env).await.map(|()| None),
+        Command::Chat(args) => commands::chat::run(args, default_url, &env).await.map(|()| None),
+        Command::Tasks(command) => commands::tasks::run(command, default_url, &env).await.map(|()| None),
         Command::Config(command) => {
             let config = load_config(file, &env)?;
             commands::config::run(&command, &config);
@@ -95,13 +99,16 @@ fn load_config(file: Option<&Path>, env: &BTreeMap<String, String>) -> Result<Co
         .map_err(|problems| Failure::config(problems.iter().map(ToString::to_string).collect()))
 }
 
-/// Where `chat` and `tasks` look for the agent: what the configuration says, as far as it can be read.
-fn default_url(file: Option<&Path>, env: &BTreeMap<String, String>) -> String {
-    let config = file.and_then(|file| load_config(Some(file), env).ok());
-    config.map_or_else(
-        || DEFAULT_URL.to_owned(),
-        |config| config.server.base_url.clone().unwrap_or_else(|| format!("http://{}", config.server.bind)),
-    )
+/// Where `chat` and `tasks` look for the agent: what the configuration says, and the usual address without one.
+fn default_url(file: Option<&Path>, env: &BTreeMap<String, String>) -> Result<String, Failure> {
+    let Some(file) = file else { return Ok(DEFAULT_URL.to_owned()) };
+    let config = load_config(Some(file), env).map_err(|mut failure| {
+        failure
+            .lines
+            .push("error: the address of the agent is in the configuration; or give it with --url".into());
+        failure
+    })?;
+    Ok(config.server.base_url.clone().unwrap_or_else(|| format!("http://{}", config.server.bind)))
 }
 
 /// This program, for starting tool servers and servers to measure.

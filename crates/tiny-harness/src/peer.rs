@@ -6,9 +6,12 @@ use harness_a2a::{
     AgentClient, ClientError, ClientLimits,
     wire::{Message, Part, Role, SendMessageRequest},
 };
-use harness_model::{ParticipantId, one_line, truncate_chars};
+use harness_model::{ParticipantId, codes, one_line, truncate_chars};
 
 use crate::{cli::PeerArgs, failure::Failure, system};
+
+/// Finds the address of an agent that the arguments do not name.
+pub(crate) type DefaultUrl<'a> = &'a dyn Fn() -> Result<String, Failure>;
 
 /// The agent, and who talks to it.
 pub(crate) struct Peer {
@@ -21,15 +24,48 @@ impl Peer {
     /// Connects to the agent the arguments name, or to the default address.
     pub(crate) async fn connect(
         args: &PeerArgs,
-        default_url: &str,
+        default_url: DefaultUrl<'_>,
         env: &BTreeMap<String, String>,
     ) -> Result<Self, Failure> {
+        let url = match &args.url {
+            Some(url) => address(url)?,
+            None => default_url()?,
+        };
         let participant = participant(args.participant.as_deref(), env)?;
-        let url = args.url.clone().unwrap_or_else(|| default_url.to_owned());
         let client = AgentClient::connect(&url, Some(participant.clone()), ClientLimits::default())
             .await
-            .map_err(|error| failed(&format!("cannot talk to the agent at {url}"), &error))?;
+            .map_err(|error| no_agent(&url, &error))?;
         Ok(Self { client, participant, url })
+    }
+}
+
+/// An address that can be called and holds no secret, since it is printed.
+fn address(url: &str) -> Result<String, Failure> {
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let host = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
+    match host {
+        Some(host) if !host.is_empty() && !host.contains('@') => Ok(url.to_owned()),
+        Some(_) | None => Err(Failure::usage(
+            "--url takes the address of an agent without user name and password, such as http://127.0.0.1:8080",
+        )),
+    }
+}
+
+fn no_agent(url: &str, error: &ClientError) -> Failure {
+    let what = format!("cannot talk to the agent at {url}");
+    match error {
+        ClientError::Unreachable(_) => Failure::general(format!(
+            "{}; is it running? `tiny-harness serve` starts one, --url names another",
+            reason(&what, error)
+        )),
+        ClientError::TimedOut { .. }
+        | ClientError::Status { .. }
+        | ClientError::Refused { .. }
+        | ClientError::TooLarge { .. }
+        | ClientError::InvalidResponse(_)
+        | ClientError::InvalidRequest(_)
+        | ClientError::NoInterface
+        | ClientError::UnsupportedExtension { .. } => failed(&what, error),
     }
 }
 
@@ -40,11 +76,13 @@ pub(crate) fn participant(
 ) -> Result<ParticipantId, Failure> {
     let name = match given {
         Some(name) => name.trim().to_owned(),
-        None => system::user_name(env).unwrap_or_default(),
+        None => system::user_name(env).ok_or_else(|| {
+            Failure::usage("USER is not set, so say who you are, for example --participant ada")
+        })?,
     };
     if name.is_empty() || !name.bytes().all(|b| b.is_ascii_graphic() || b == b' ') {
         return Err(Failure::usage(
-            "--participant must be printable ASCII and not empty; say who you are, for example --participant ada",
+            "a participant is named in printable ASCII; say who you are, for example --participant ada",
         ));
     }
     Ok(ParticipantId::new(name))
@@ -64,13 +102,37 @@ pub(crate) fn message(
     SendMessageRequest { message, configuration: None, metadata: None, tenant: None }
 }
 
-/// What went wrong with the agent, with its causes, on one line.
+/// What went wrong with the agent, on one line.
 pub(crate) fn failed(what: &str, error: &ClientError) -> Failure {
-    let mut text = format!("{what}: {error}");
+    Failure::general(reason(what, error))
+}
+
+/// The error with its first cause; what lies between the two names layers of this program.
+fn reason(what: &str, error: &ClientError) -> String {
+    let mut text = format!("[{}] {what}: {error}", codes::A2A_REQUEST_FAILED);
     let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
+    while let Some(next) = cause.and_then(|cause| cause.source()) {
+        cause = Some(next);
     }
-    Failure::general(truncate_chars(&one_line(&text), 600))
+    if let Some(first) = cause {
+        text.push_str(&format!(": {first}"));
+    }
+    truncate_chars(&one_line(&text), 600)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_absolute_and_hold_no_password() {
+        for good in ["http://127.0.0.1:8080", "https://agents.example.com/support", "http://[::1]:1/x?@"] {
+            assert_eq!(address(good).unwrap(), good);
+        }
+        for bad in ["", "127.0.0.1:8080", "ftp://a", "http://", "http:///x", "http://ada:secret@host/"] {
+            let failure = address(bad).unwrap_err();
+            assert_eq!(failure.status, 2, "{bad}");
+            assert!(!failure.lines[0].contains("secret"), "{failure:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! A task as lines for a terminal: folds A2A events into what a person wants to read. No printing here.
+//! A task as lines for a terminal: folds A2A events into what a person wants to read. How they look is the painter's.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +28,14 @@ pub(crate) enum Line {
     Asked { question: String, options: Vec<String> },
     /// An artifact was published.
     Artifact { name: String, parts: Vec<String> },
+}
+
+impl Line {
+    /// A published artifact, whole.
+    pub(crate) fn artifact(artifact: &Artifact) -> Self {
+        let name = artifact.name.as_deref().unwrap_or(&artifact.artifact_id);
+        Self::Artifact { name: clean(name), parts: artifact.parts.iter().map(describe).collect() }
+    }
 }
 
 /// What is known of a task so far.
@@ -73,9 +81,19 @@ impl Transcript {
         lines
     }
 
-    /// The state now.
-    pub(crate) fn state(&self) -> Option<&TaskState> {
-        self.state.as_ref()
+    /// Name of the state now.
+    pub(crate) fn state_name(&self) -> String {
+        self.state.as_ref().map(state_name).unwrap_or_default()
+    }
+
+    /// Whether the task waits for somebody.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.state, Some(TaskState::InputRequired | TaskState::AuthRequired))
+    }
+
+    /// Whether the task has ended without doing what was asked for.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self.state, Some(TaskState::Failed | TaskState::Rejected))
     }
 
     /// Whether nothing more will happen to the task.
@@ -145,10 +163,8 @@ impl Transcript {
 
     fn artifact(&mut self, artifact: &Artifact, append: bool, last: bool, lines: &mut Vec<Line>) {
         let id = artifact.artifact_id.to_string();
-        if !id.starts_with("answer-") {
-            let name = artifact.name.clone().unwrap_or(id);
-            let parts = artifact.parts.iter().map(describe).collect();
-            lines.push(Line::Artifact { name: clean(&name), parts });
+        if !is_answer(artifact) {
+            lines.push(Line::artifact(artifact));
             return;
         }
         let delta: String = artifact.parts.iter().filter_map(Part::as_text).collect();
@@ -227,6 +243,11 @@ fn clean(text: &str) -> String {
     truncate_chars(&one_line(text), DETAIL_CHARS_MAX)
 }
 
+/// Whether the artifact is the text of a turn, which is among the messages too.
+pub(crate) fn is_answer(artifact: &Artifact) -> bool {
+    artifact.artifact_id.starts_with("answer-")
+}
+
 /// The short name of a wire state.
 pub(crate) fn state_name(state: &TaskState) -> String {
     let wire = serde_json::to_value(state).ok();
@@ -234,92 +255,12 @@ pub(crate) fn state_name(state: &TaskState) -> String {
     name.trim_start_matches("TASK_STATE_").to_owned()
 }
 
-/// Lines as text, in columns: who, then what.
-#[derive(Clone, Debug)]
-pub(crate) struct Painter {
-    pub(crate) agent: String,
-    /// Whether the last thing printed was part of a line.
-    open: bool,
-}
-
-impl Painter {
-    /// Paints what `agent` does.
-    pub(crate) fn new(agent: &str) -> Self {
-        Self { agent: truncate_chars(&one_line(agent), 16), open: false }
-    }
-
-    /// The text of a line, line ends included.
-    pub(crate) fn paint(&mut self, line: &Line) -> String {
-        let mut text = String::new();
-        if self.open && !matches!(line, Line::AnswerDelta(_)) {
-            text.push('\n');
-            self.open = false;
-        }
-        match line {
-            Line::State(state) => text.push_str(&format!("{:>16} ── {state}\n", "")),
-            Line::Agent(words) => text.push_str(&self.said(&self.agent.clone(), words)),
-            Line::AnswerDelta(delta) => {
-                if !self.open {
-                    text.push_str(&format!("{:>16} › ", self.agent));
-                }
-                self.open = true;
-                text.push_str(&indent(delta));
-            }
-            Line::AnswerEnd => {}
-            Line::Tool { name, summary, state, duration_ms } => {
-                let time = duration_ms.map(|ms| format!("  {ms} ms")).unwrap_or_default();
-                let mark = if state == "succeeded" {
-                    "✓".to_owned()
-                } else {
-                    format!("✗ {}", state.replace('_', " "))
-                };
-                let summary = if summary.is_empty() { String::new() } else { format!("({summary})") };
-                text.push_str(&format!("{:>16} · {name}{summary}  {mark}{time}\n", "tool"));
-            }
-            Line::Plan { done, steps } => {
-                text.push_str(&format!("{:>16} · {done} of {} steps done\n", "plan", steps.len()));
-                for (state, name) in steps {
-                    let mark = match state.as_str() {
-                        "done" => "●",
-                        "active" => "◐",
-                        "failed" => "✗",
-                        _ => "○",
-                    };
-                    text.push_str(&format!("{:>16}   {mark} {name}\n", ""));
-                }
-            }
-            Line::Asked { question, options } => {
-                text.push_str(&format!("{:>16} ? {}\n", self.agent, indent(question)));
-                for option in options {
-                    text.push_str(&format!("{:>16}     - {option}\n", ""));
-                }
-            }
-            Line::Artifact { name, parts } => {
-                text.push_str(&format!("{:>16} · {name}\n", "artifact"));
-                for part in parts {
-                    text.push_str(&format!("{:>16}   {}\n", "", indent(part)));
-                }
-            }
-        }
-        text
-    }
-
-    /// Words of somebody.
-    pub(crate) fn said(&self, who: &str, words: &str) -> String {
-        format!("{:>16} › {}\n", truncate_chars(&one_line(who), 16), indent(words))
-    }
-}
-
-/// Further lines of a text begin where its first one does.
-fn indent(text: &str) -> String {
-    text.trim_end_matches('\n').replace('\n', &format!("\n{:>19}", ""))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::painter::Painter;
 
     fn event(value: Value) -> StreamResponse {
         serde_json::from_value(value).unwrap()
@@ -338,7 +279,7 @@ mod tests {
     }
 
     fn shown(events: &[StreamResponse]) -> String {
-        let (mut transcript, mut painter) = (Transcript::default(), Painter::new("support"));
+        let (mut transcript, mut painter) = (Transcript::default(), Painter::new("support", None));
         let lines: Vec<Line> = events.iter().flat_map(|event| transcript.fold(event)).collect();
         lines.iter().map(|line| painter.paint(line)).collect()
     }

@@ -9,12 +9,13 @@ mod session;
 
 use std::{
     collections::BTreeMap,
+    io::IsTerminal as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use harness_a2a::{AgentClient, ClientLimits};
-use harness_model::ParticipantId;
+use harness_model::{ParticipantId, clean_terminal};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
@@ -26,13 +27,16 @@ use crate::{
     faults,
     harness::{Harness, StartOptions},
     live::Live,
-    output, peer,
+    output::{self, quoted},
+    peer,
     transcript::Question,
 };
 use session::Session;
 
 /// Who complains.
 const CUSTOMER: &str = "ada";
+/// The person at the terminal, who speaks for the customer.
+const YOU: &str = "you";
 /// The complaint.
 const COMPLAINT: &str = "My Nimbus 900 blender from order 48213 arrived with a cracked jar. What can you do?";
 /// Questions that are answered in one run; the script asks once, a real model may ask more.
@@ -41,6 +45,8 @@ const QUESTIONS_MAX: u32 = 8;
 /// The demo, ready to run: its files are in place and its configuration is read.
 pub(crate) struct Demo {
     args: DemoArgs,
+    /// This program, when a shell would not find it by its name.
+    elsewhere: Option<PathBuf>,
     state: PathBuf,
     session: Session,
     pub(crate) config: Config,
@@ -58,11 +64,15 @@ impl Demo {
     /// Writes the example and reads its configuration.
     pub(crate) fn prepare(args: DemoArgs, env: &BTreeMap<String, String>) -> Result<Self, Failure> {
         let state = std::path::absolute(&args.state).map_err(|e| io_failure("resolve", &args.state, &e))?;
+        if state.to_str().is_none() {
+            return Err(Failure::usage("--state takes a path that is UTF-8 text"));
+        }
+        let model = example::Model::of(&args)?;
+        let session = if args.resume { Session::load(&state)? } else { Session::begin(&state) };
         example::private_folder(&state)?;
-        let session = if args.resume { Session::load(&state)? } else { Session::begin(&state)? };
-        let file = example::write(&state, &example::Model::of(&args)?)?;
+        let file = example::write(&state, &model)?;
         let config = crate::load_config(Some(&file), env)?;
-        Ok(Self { args, state, session, config })
+        Ok(Self { args, elsewhere: None, state, session, config })
     }
 
     /// Where this run writes its log.
@@ -77,12 +87,15 @@ impl Demo {
         program: PathBuf,
     ) -> Result<Option<Stopped>, Failure> {
         let stop = stop_signal()?;
+        self.elsewhere = (!is_on_path(&env)).then(|| program.clone());
         let on_commit = self.args.faults.crash_at.as_deref().map(faults::crash_hook).transpose()?;
         let options = StartOptions { env, program, on_commit, observer: Some(Arc::new(ActivityLog)) };
         let mut config = self.config.clone();
         // Nobody but this run needs to know the port, and a served agent may be using the usual one.
         config.server.bind = crate::config::BindAddress::any_loopback_port();
         let harness = Harness::start(&config, options).await?;
+        // Only now is the state this run's own: until here, another demo may have been at work in it.
+        self.session.save()?;
         self.note(&format!(
             "{} at {}, state in {}",
             self.config.card.name,
@@ -103,6 +116,7 @@ impl Demo {
                     "stopped; go on with: tiny-harness demo --resume{}",
                     self.state_argument()
                 ));
+                self.say_where();
                 Ok(Some(stopped))
             }
         }
@@ -116,48 +130,63 @@ impl Demo {
             .map_err(|e| peer::failed("cannot talk to the demo's agent", &e))?;
         let mut live = Live::new(client, self.args.json);
         let (mut message_id, mut text) = (self.session.message_id(0), COMPLAINT.to_owned());
+        live.said(CUSTOMER, &text);
         for question in 1..=QUESTIONS_MAX {
-            live.said(CUSTOMER, &text);
             let task = live.transcript.task_id.clone();
             let request = peer::message(message_id, &text, task.as_deref(), None);
             let stream = live.client.send_streaming(request).await;
             live.run(stream.map_err(|e| peer::failed("the message was not taken", &e))?).await?;
             let Some(asked) = live.transcript.asked.clone() else { break };
             message_id = self.session.message_id(question);
-            let Some(answer) = self.answer(question, &asked).await? else { break };
+            let Some(answer) = self.answer(question, &asked, &live).await? else { break };
             text = answer;
         }
         self.farewell(&live);
-        match live.transcript.state().map(crate::transcript::state_name).as_deref() {
-            Some(state @ ("FAILED" | "REJECTED")) => {
-                Err(Failure::general(format!("the task is {state}; see {}", self.log_file().display())))
-            }
-            Some(_) | None => Ok(()),
+        if live.transcript.has_failed() {
+            let (state, log) = (live.transcript.state_name(), self.log_file());
+            return Err(Failure::general(format!("the task is {state}; see {}", log.display())));
         }
+        Ok(())
     }
 
     /// The answer to a question: the one given before this run was interrupted, or a new one.
-    async fn answer(&mut self, number: u32, asked: &Question) -> Result<Option<String>, Failure> {
+    async fn answer(
+        &mut self,
+        number: u32,
+        asked: &Question,
+        live: &Live,
+    ) -> Result<Option<String>, Failure> {
         if let Some(answer) = self.session.answer(number) {
+            live.said(CUSTOMER, &answer);
             return Ok(Some(answer));
         }
-        let answer = if self.args.auto { Some(auto_answer(asked)) } else { self.ask().await };
+        let answer = if self.args.auto {
+            let answer = auto_answer(asked);
+            live.said(CUSTOMER, &answer);
+            Some(answer)
+        } else {
+            self.ask(&live.painter.prompt(YOU)).await
+        };
         if let Some(answer) = &answer {
             self.session.keep_answer(number, answer)?;
         }
         Ok(answer)
     }
 
-    async fn ask(&self) -> Option<String> {
-        self.note_inline(&format!("{:>16} › ", "you"));
+    async fn ask(&self, prompt: &str) -> Option<String> {
+        self.note_inline(prompt);
         let mut line = String::new();
         let read = BufReader::new(tokio::io::stdin()).read_line(&mut line).await.ok()?;
         let answer = line.trim().to_owned();
-        (read > 0 && !answer.is_empty()).then_some(answer)
+        // A terminal has shown what was typed and ended the line; a pipe shows nothing.
+        if read == 0 || !std::io::stdin().is_terminal() {
+            self.note(&clean_terminal(&answer));
+        }
+        (!answer.is_empty()).then_some(answer)
     }
 
     fn farewell(&self, live: &Live) {
-        let state = live.transcript.state().map(crate::transcript::state_name).unwrap_or_default();
+        let state = live.transcript.state_name();
         let task = live.transcript.task_id.as_deref().unwrap_or("?");
         self.note("");
         self.note(&format!("task {task} is {state}"));
@@ -170,9 +199,17 @@ impl Demo {
         self.note(&format!("  what happened inside {}", self.log_file().display()));
         self.note(&format!(
             "  serve this agent     tiny-harness serve --config {}",
-            self.state.join(example::CONFIG_FILE).display()
+            quoted(&self.state.join(example::CONFIG_FILE).display().to_string())
         ));
-        self.note("  then, elsewhere      tiny-harness tasks list --participant ada");
+        self.note(&format!("  then, elsewhere      tiny-harness tasks list --participant {CUSTOMER}"));
+        self.say_where();
+    }
+
+    /// Advice that a shell cannot follow is none.
+    fn say_where(&self) {
+        if let Some(program) = &self.elsewhere {
+            self.note(&format!("  tiny-harness here is {}", quoted(&program.display().to_string())));
+        }
     }
 
     fn state_argument(&self) -> String {
@@ -180,7 +217,7 @@ impl Demo {
         if self.args.state == usual {
             String::new()
         } else {
-            format!(" --state {}", self.args.state.display())
+            format!(" --state {}", quoted(&self.args.state.display().to_string()))
         }
     }
 
@@ -192,6 +229,12 @@ impl Demo {
     fn note_inline(&self, text: &str) {
         if self.args.json { output::problem(text) } else { output::text(text) }
     }
+}
+
+/// Whether a shell finds this program by its name.
+fn is_on_path(env: &BTreeMap<String, String>) -> bool {
+    let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+    std::env::split_paths(path).any(|folder| folder.join("tiny-harness").is_file())
 }
 
 fn auto_answer(asked: &Question) -> String {

@@ -11,14 +11,15 @@ use crate::{
     failure::Failure,
     live::Live,
     output,
-    peer::{self, Peer},
-    transcript::{Painter, Transcript, state_name},
+    painter::Painter,
+    peer::{self, DefaultUrl, Peer},
+    transcript::{Line, Transcript, is_answer, state_name},
 };
 
 /// Runs one of the task commands.
 pub(crate) async fn run(
     command: TasksCommand,
-    default_url: &str,
+    default_url: DefaultUrl<'_>,
     env: &BTreeMap<String, String>,
 ) -> Result<(), Failure> {
     let connect = async |args: &PeerArgs| Peer::connect(args, default_url, env).await;
@@ -76,11 +77,12 @@ async fn list(peer: &Peer, request: ListTasksRequest, json: bool) -> Result<(), 
     }
     for task in &page.tasks {
         let when =
-            task.status.timestamp.map(|at| at.format("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default();
+            task.status.timestamp.map(|at| at.format("%Y-%m-%d %H:%M:%SZ").to_string()).unwrap_or_default();
         output::line(&format!("{}  {:<14}  {when}  {}", task.id, state_name(&task.status.state), name(task)));
     }
     if !page.next_page_token.is_empty() {
-        output::line("(there are more; raise --limit or narrow with --state or --context)");
+        // Beside the list: what reads it takes lines for tasks.
+        output::problem("(there are more; raise --limit or narrow with --state or --context)");
     }
     Ok(())
 }
@@ -106,7 +108,7 @@ async fn show(peer: &Peer, task: &str, json: bool) -> Result<(), Failure> {
         let part = |key: &str| one_line(participant.get(key).and_then(Value::as_str).unwrap_or_default());
         output::line(&format!("who      {} ({}, {})", part("id"), part("kind"), part("role")));
     }
-    let mut painter = Painter::new(&peer.client.card().name);
+    let mut painter = Painter::new(&peer.client.card().name, output::columns());
     if let Some(plan) = Transcript::plan(&task) {
         output::text(&painter.paint(&plan));
     }
@@ -116,9 +118,8 @@ async fn show(peer: &Peer, task: &str, json: bool) -> Result<(), Failure> {
             output::text(&painter.said(&speaker(message, &painter.agent), &words.join("\n")));
         }
     }
-    for artifact in task.artifacts.iter().flatten() {
-        let name = artifact.name.as_deref().unwrap_or_default();
-        output::line(&format!("artifact {} ({} parts)", one_line(name), artifact.parts.len()));
+    for artifact in task.artifacts.iter().flatten().filter(|artifact| !is_answer(artifact)) {
+        output::text(&painter.paint(&Line::artifact(artifact)));
     }
     Ok(())
 }

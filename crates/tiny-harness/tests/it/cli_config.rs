@@ -26,9 +26,14 @@ async fn help_and_usage() {
       help    Print this message or the help of the given subcommand(s)
 
     Options:
-          --config <FILE>  The configuration file. Without one, local defaults apply
+          --config <FILE>  The configuration file. Without one, local defaults apply; `demo` and `bench`
+                           bring their own
       -h, --help           Print help
       -V, --version        Print version
+
+    Start with `tiny-harness demo`: it needs no configuration, no key and no network.
+
+    Exit status: 0 done, 1 failed, 2 wrong arguments or configuration, 130 or 143 stopped by a signal.
     ");
     let version = tiny_harness(["--version"]).run().await;
     assert_eq!(version.stdout, format!("tiny-harness {}\n", env!("CARGO_PKG_VERSION")));

@@ -63,7 +63,8 @@ impl Model {
 /// Writes the example below the state folder and returns its configuration file.
 pub(super) fn write(state: &Path, model: &Model) -> Result<PathBuf, Failure> {
     let folder = state.join("example");
-    for (path, content) in FILES {
+    // The first file is the configuration, which is written with the paths of this run instead.
+    for (path, content) in &FILES[1..] {
         let file = folder.join(path);
         if let Some(parent) = file.parent() {
             private_folder(parent)?;
@@ -83,8 +84,12 @@ pub(super) fn private_folder(path: &Path) -> Result<(), Failure> {
 
 /// The example's configuration with paths of this run, and with another model when one is asked for.
 fn configuration(state: &Path, folder: &Path, model: &Model) -> String {
-    let text = FILES[0].1.replace(EXAMPLE, &folder.display().to_string());
-    let text = text.replace(".tiny-harness/order-support", &state.display().to_string());
+    let text = FILES[0]
+        .1
+        .replace("Start it from the root of the repository:", "Start it with:")
+        .replace(&format!("{EXAMPLE}/{CONFIG_FILE}"), &inside_quotes(&state.join(CONFIG_FILE)))
+        .replace(EXAMPLE, &inside_quotes(folder))
+        .replace(".tiny-harness/order-support", &inside_quotes(state));
     match model {
         Model::Scripted => text,
         Model::OpenAi { name, base_url } => {
@@ -96,6 +101,12 @@ fn configuration(state: &Path, folder: &Path, model: &Model) -> String {
             text
         }
     }
+}
+
+/// A path for a TOML string that is there already.
+fn inside_quotes(path: &Path) -> String {
+    let quoted = quoted(&path.display().to_string());
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 /// A TOML string; JSON's escapes are among TOML's.
@@ -137,5 +148,6 @@ mod tests {
         assert!(text.contains("provider = \"openai\"") && text.contains("model = \"m\\\"x\""));
         assert!(text.contains("plugins = [\"/s/example/plugin\"]"));
         assert!(text.contains("sqlite_path = \"/s/state.sqlite3\""));
+        assert!(text.contains("serve --config /s/tiny-harness.toml"), "{text}");
     }
 }

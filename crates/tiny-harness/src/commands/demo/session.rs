@@ -25,11 +25,9 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A new run; replaces the one before.
-    pub(super) fn begin(state: &Path) -> Result<Self, Failure> {
-        let session = Self { id: RandomIds.fresh(), answers: BTreeMap::new(), file: state.join(FILE) };
-        session.save()?;
-        Ok(session)
+    /// A new run; once saved it replaces the one before.
+    pub(super) fn begin(state: &Path) -> Self {
+        Self { id: RandomIds.fresh(), answers: BTreeMap::new(), file: state.join(FILE) }
     }
 
     /// The run that is there.
@@ -47,7 +45,7 @@ impl Session {
         Ok(Self { file, ..session })
     }
 
-    /// Id of the complaint (0) or of the answer to a question.
+    /// Id of the complaint (0), or of the answer to a question (from 1).
     pub(super) fn message_id(&self, number: u32) -> String {
         format!("{}-{number}", self.id)
     }
@@ -64,7 +62,7 @@ impl Session {
     }
 
     /// Written beside and moved into place: a crash leaves the old file or the new one, never half of one.
-    fn save(&self) -> Result<(), Failure> {
+    pub(super) fn save(&self) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(self).map_err(|e| Failure::general(e.to_string()))?;
         let beside = self.file.with_extension("json.new");
         std::fs::write(&beside, text).map_err(|e| io_failure("write", &beside, &e))?;
