@@ -60,7 +60,7 @@ impl Reader for Answer {
         let event: Event = bounded_json::parse(data).ok_or(PieceError::Unparseable)?;
         let kind = event.kind.as_deref().unwrap_or(name);
         match kind {
-            "response.output_text.delta" => return self.add_text(&event),
+            "response.output_text.delta" => return Ok(self.add_text(&event)),
             "response.refusal.delta" => {
                 self.refusal.push_str(event.delta.as_ref().and_then(Value::as_str).unwrap_or_default());
             }
@@ -150,14 +150,14 @@ impl Reader for Answer {
 }
 
 impl Answer {
-    fn add_text(&mut self, event: &Event) -> Result<Piece, PieceError> {
-        let at = self.items.of(event)?;
+    fn add_text(&mut self, event: &Event) -> Piece {
+        let at = self.items.find(event);
         let delta = event.delta.as_ref().and_then(Value::as_str).unwrap_or_default();
-        let begins = self.text_of.is_some_and(|before| before != at) && !self.text.is_empty();
+        let begins = at.is_some() && self.text_of.is_some() && at != self.text_of && !self.text.is_empty();
         let text = if begins { format!("{MESSAGE_GAP}{delta}") } else { delta.to_owned() };
-        self.text_of = Some(at);
+        self.text_of = at;
         self.text.push_str(&text);
-        Ok(Piece { text, is_last: false })
+        Piece { text, is_last: false }
     }
 
     fn take_facts(&mut self, response: &Response) {

@@ -40,13 +40,15 @@ impl Items {
         let item: Item = serde_json::from_str(raw.get()).map_err(|_| PieceError::Unparseable)?;
         let id = item.id.or(event.item_id).unwrap_or_default();
         let index = event.output_index.as_ref().and_then(Value::as_u64);
-        let known = match self.find(&id, index) {
-            // A second item that begins or ends under a known index or without any name is another one.
-            Some(at) if self.slots[at].is_done && (id.is_empty() || self.slots[at].id != id) => None,
-            Some(at) if !is_done && self.slots[at].item.is_some() && id.is_empty() => None,
+        // Some servers give an item another id in every event, others one index to all items: an index alone is believed
+        // as long as the item it leads to can take what is shown.
+        let takes = |slot: &Slot| if is_done { !slot.is_done } else { slot.item.is_none() };
+        let known = match self.by_id(&id) {
+            Some(at) => Some(at),
+            None if index.is_some() => self.by_index(index).filter(|at| takes(&self.slots[*at])),
             // An end without any name belongs to what began last.
-            None if id.is_empty() && index.is_none() && is_done => self.open_current(),
-            known => known,
+            None if id.is_empty() && is_done => self.current.filter(|at| !self.slots[*at].is_done),
+            None => None,
         };
         let at = self.slot(known, &id, index)?;
         let slot = &mut self.slots[at];
@@ -58,7 +60,7 @@ impl Items {
     /// Takes a piece of the arguments of a call.
     pub(super) fn add_arguments(&mut self, event: &Event) -> Result<(), PieceError> {
         let piece = event.delta.as_ref().and_then(Value::as_str).unwrap_or_default();
-        let at = self.of(event)?;
+        let at = self.owner(event)?;
         let slot = &mut self.slots[at];
         slot.arguments.push_str(piece);
         Ok(calls::check_arguments(&slot.arguments)?)
@@ -66,18 +68,20 @@ impl Items {
 
     /// Takes the whole arguments of a call.
     pub(super) fn set_arguments(&mut self, event: &Event) -> Result<(), PieceError> {
-        let at = self.of(event)?;
+        let at = self.owner(event)?;
         let slot = &mut self.slots[at];
         slot.arguments = arguments_text(event.arguments.as_deref());
         Ok(calls::check_arguments(&slot.arguments)?)
     }
 
-    /// Number of the item that a piece of text belongs to.
-    pub(super) fn of(&mut self, event: &Event) -> Result<usize, PieceError> {
-        let id = event.item_id.as_deref().unwrap_or_default();
+    /// Number of the item that a piece belongs to, when it is known.
+    pub(super) fn find(&self, event: &Event) -> Option<usize> {
         let index = event.output_index.as_ref().and_then(Value::as_u64);
-        let known = if id.is_empty() && index.is_none() { self.current } else { self.find(id, index) };
-        self.slot(known, id, index)
+        let id = event.item_id.as_deref().unwrap_or_default();
+        if id.is_empty() && index.is_none() {
+            return self.current;
+        }
+        self.by_id(id).or_else(|| self.by_index(index))
     }
 
     /// The items in the order of the output. An item that never ended is made of its pieces.
@@ -88,17 +92,18 @@ impl Items {
         self.slots.into_iter().filter_map(Slot::into_item).collect()
     }
 
-    fn find(&self, id: &str, index: Option<u64>) -> Option<usize> {
-        let by_id = || (!id.is_empty()).then(|| self.slots.iter().rposition(|slot| slot.id == id)).flatten();
-        let by_index = || {
-            let fits = |slot: &Slot| slot.index == index && (id.is_empty() || slot.id.is_empty());
-            index.and_then(|_| self.slots.iter().rposition(fits))
-        };
-        by_id().or_else(by_index)
+    /// The item that a piece of a call belongs to.
+    fn owner(&mut self, event: &Event) -> Result<usize, PieceError> {
+        let index = event.output_index.as_ref().and_then(Value::as_u64);
+        self.slot(self.find(event), event.item_id.as_deref().unwrap_or_default(), index)
     }
 
-    fn open_current(&self) -> Option<usize> {
-        self.current.filter(|at| !self.slots[*at].is_done)
+    fn by_id(&self, id: &str) -> Option<usize> {
+        if id.is_empty() { None } else { self.slots.iter().rposition(|slot| slot.id == id) }
+    }
+
+    fn by_index(&self, index: Option<u64>) -> Option<usize> {
+        index.and_then(|_| self.slots.iter().rposition(|slot| slot.index == index))
     }
 
     fn slot(&mut self, known: Option<usize>, id: &str, index: Option<u64>) -> Result<usize, PieceError> {

@@ -197,7 +197,28 @@ async fn usage(wire: Wire) {
     }
 }
 
+/// Two messages in one answer are two paragraphs, streamed and whole.
+async fn two_messages() {
+    let item = |id: &str, text: &str| json!({"type": "message", "id": id, "role": "assistant", "content": [{"type": "output_text", "text": text}]});
+    let delta =
+        |id: &str, text: &str| json!({"type": "response.output_text.delta", "item_id": id, "delta": text});
+    let done = |id: &str, text: &str| json!({"type": "response.output_item.done", "item": item(id, text)});
+    let added = |id: &str| json!({"type": "response.output_item.added", "item": item(id, "")});
+    let response = json!({"status": "completed", "output": [item("a", "One."), item("b", "Two.")]});
+    let mut events = vec![added("a"), delta("a", "One"), delta("a", "."), done("a", "One.")];
+    events.extend([added("b"), delta("b", "Two."), done("b", "Two.")]);
+    events.push(json!({"type": "response.completed", "response": response}));
+    check(Wire::Responses, &Wire::Responses.stream(&events), r#""One.\n\nTwo.", Stop"#).await;
+    check(Wire::Responses, &Reply::json(200, &response.to_string()), r#""One.\n\nTwo.", Stop"#).await;
+    // Nothing streamed but the items: the text comes at the end.
+    events.retain(|event| event["type"] != "response.output_text.delta");
+    check(Wire::Responses, &Wire::Responses.stream(&events), r#""One.\n\nTwo.", Stop"#).await;
+}
+
 async fn missing_names(wire: Wire) {
+    if wire == Wire::Responses {
+        two_messages().await;
+    }
     let said = Said { text: vec!["Hi"], ..Said::call("x", "create_plan", &["{", "}"]) };
     let mut events = said.events(wire);
     for event in &mut events {

@@ -92,6 +92,21 @@ async fn no_index(wire: Wire) {
     check(wire, &wire.stream(&events), BOTH).await;
     forget_output(&mut events);
     check(wire, &wire.stream(&events), BOTH).await;
+    let mut events = Said { text: vec!["H", "i"], ..both() }.events(wire);
+    rotate_ids(&mut events);
+    forget_output(&mut events);
+    check(wire, &wire.stream(&events), &format!(r#""Hi", {BOTH}"#)).await;
+}
+
+/// Another id in every event, as some gateways have it; then the index counts.
+fn rotate_ids(events: &mut [Value]) {
+    for (number, event) in events.iter_mut().enumerate() {
+        for pointer in ["/item_id", "/item/id"] {
+            if let Some(id) = event.pointer_mut(pointer) {
+                *id = format!("id-{number}").into();
+            }
+        }
+    }
 }
 
 async fn one_index(wire: Wire) {
