@@ -133,29 +133,29 @@ fn proceed(step: &mut Step<'_>, outcome: Outcome) {
     if let Some(status) = outcome.end {
         return step.end(status, false);
     }
-    let reply = (!outcome.replies.is_empty())
-        .then(|| Content::Inline(truncate_chars(&outcome.replies.join("\n"), limits::INLINE_BYTES_MAX / 4)));
-    if step.data.unread || step.data.status.state == TaskState::Working {
+    let data = &mut *step.data;
+    let words: Vec<String> = data.reply.take().into_iter().chain(outcome.replies).collect();
+    let reply = (!words.is_empty()).then(|| truncate_chars(&words.join("\n"), limits::INLINE_BYTES_MAX / 4));
+    if data.unread || data.status.state == TaskState::Working {
         if let Some(reply) = reply {
-            step.say(StatusChange::to(TaskState::Working).with_text(reply), false);
+            step.say(StatusChange::to(TaskState::Working).with_text(Content::Inline(reply)), false);
         }
         return match step.data.held.take() {
             Some(HeldEnd { status, said }) => turn::end_turn(step, status, said),
             None => turn::begin(step),
         };
     }
-    let more = !step.data.mailbox.is_empty();
-    if step.data.is_untouched() && !more && !outcome.accepted && reply.is_some() {
+    if !data.mailbox.is_empty() {
+        data.reply = reply;
+        return turn::begin_intake(step);
+    }
+    let reply = reply.map(Content::Inline);
+    if data.is_untouched() && !outcome.accepted && reply.is_some() {
         let mut status = StatusChange::to(TaskState::Rejected);
         status.text = reply;
         return step.end(status, false);
     }
-    if reply.is_some() || !more {
-        wait_on(step, reply);
-    }
-    if more {
-        turn::begin_intake(step);
-    }
+    wait_on(step, reply);
 }
 
 /// The task waits on as before, with an answer for whoever wrote.

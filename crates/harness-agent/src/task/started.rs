@@ -38,6 +38,7 @@ pub(super) fn apply(input: TaskInput, now: Timestamp) -> (TaskData, Vec<Command>
         mailbox: VecDeque::new(),
         pending_help: None,
         unread: false,
+        reply: None,
         help_unseen: false,
         held: None,
         manifest: None,

@@ -39,6 +39,10 @@ pub(super) struct TaskData {
     /// A participant said something for which the model was not asked yet.
     #[serde(default)]
     pub(super) unread: bool,
+    /// Words for senders of refused messages and of commands, until the messages that wait are read as well: a status
+    /// that ends a turn is the answer to all of them.
+    #[serde(default)]
+    pub(super) reply: Option<String>,
     /// Nobody was shown the question yet, so no message can be its answer.
     #[serde(default)]
     pub(super) help_unseen: bool,

@@ -67,16 +67,26 @@ fn news_is_read_whatever_the_messages_after_it_are() {
 }
 
 #[test]
-fn whoever_is_refused_hears_so_while_more_messages_wait() {
-    let mut task = Driver::modeling(Lifecycle::Conversation);
-    task.model(answer("hello", vec![]));
-    task.say(&message("m2"));
-    task.say(&message("m3"));
-    task.took();
-    task.intake_with(|_| not_welcome());
-    assert!(task.took().ends_with("\"message not accepted: not a participant\", run intake"));
+fn whoever_is_refused_hears_so_once_every_message_is_read() {
+    let parked = || {
+        let mut task = Driver::modeling(Lifecycle::Conversation);
+        task.model(answer("hello", vec![]));
+        task.say(&message("m2"));
+        task.say(&message("m3"));
+        task.intake_with(|_| not_welcome());
+        assert!(
+            task.took().ends_with("run intake, run intake"),
+            "no status ends the turn of m3 before it is read"
+        );
+        task
+    };
+    let mut task = parked();
     task.intake();
-    task.only("invoke_model");
+    assert_eq!(task.took(), "history, WORKING \"message not accepted: not a participant\", run invoke_model");
+    let mut task = parked();
+    task.intake_with(|_| command(SlashCommand::Help));
+    let took = task.took();
+    assert!(took.contains("not a participant\\n/complete ends"), "{took}");
 }
 
 #[test]
