@@ -9,7 +9,7 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "verify",
     arguments: "",
-    about: "check, tools, docs, conformance, test: all there is to know",
+    about: "check, tools, readme, conformance, test: all there is to know",
     run,
 };
 
@@ -23,7 +23,7 @@ pub(super) fn all(session: &Session, command: &str) -> Outcome {
     let mut steps = Steps::default();
     check::all(session, &mut steps)?;
     steps.step("tools", || tools::fetch(session))?;
-    steps.step("docs", || docs::run_blocks(session))?;
+    steps.step("readme", || docs::run_blocks(session))?;
     steps.step("conformance", || conformance::all(session))?;
     steps.step("test", || test::all(session))?;
     steps.summary(command);

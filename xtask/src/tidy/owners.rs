@@ -41,6 +41,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("jsonschema", &["harness-activities", "harness-mcp"]),
     ("percent-encoding", &["harness-a2a"]),
     ("reqwest", &["harness-a2a", "harness-mcp", "harness-providers"]),
+    // Signatures over requests; rustls chooses it too.
+    ("ring", &["harness-a2a"]),
     ("rmcp", &["harness-mcp"]),
     ("rusqlite", &["harness-store"]),
     ("rustix", &["harness-mcp", "harness-testkit", "tiny-harness"]),
