@@ -60,12 +60,14 @@ impl Harness {
         for note in &config.notes {
             tracing::warn!("configuration: {note}");
         }
+        // What can fail comes before what has effects: the engine goes on with tool calls the moment it starts.
+        let provider = models::provider(config)?;
         let store = open_store(config, options.on_commit.clone())?;
+        let (listener, base_url) = listen(config).await?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
         let tools_group = TaskGroup::new();
         let extras = plugins::load(config, &options, &tools_group).await;
-        let provider = models::provider(config)?;
         let info = provider.info();
         tracing::info!("model endpoint {} api={} model={}", info.endpoint, info.api, info.model);
 
@@ -93,7 +95,6 @@ impl Harness {
             EngineOptions::default(),
         );
 
-        let (listener, base_url) = listen(config).await?;
         let service = A2aService::new(
             a2a_config(config, &base_url),
             engine.clone(),
