@@ -22,7 +22,10 @@ pub mod wire;
 
 pub use address_guard::{AddressGuard, ForbiddenUrl, InvalidAllowedAddress};
 pub use authentication::{SecurityScheme, StaticToken};
-pub use client::{AgentClient, ClientError, ClientLimits, EventStream, StreamItem};
+pub use client::{
+    AgentClient, CardCache, CardPolicy, ClientError, ClientLimits, ClientOptions, EventStream, OwnRequests,
+    ResumePolicy, StreamItem,
+};
 pub use config::{A2aConfig, CardConfig, CardSkill};
 pub use error::{A2aError, ErrorKind};
 pub use own_proof::{OWN_PROOF_HEADER, OwnRequest};

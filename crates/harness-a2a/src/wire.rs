@@ -1,8 +1,8 @@
 //! The protocol's own types, as clients of this crate see them. Source: A2A 1.0, JSON form.
 
 pub use a2a::{
-    AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill, Artifact, ListTasksRequest,
-    ListTasksResponse, Message, Part, PartContent, Role, SendMessageConfiguration, SendMessageRequest,
-    SendMessageResponse, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState, TaskStatus,
-    TaskStatusUpdateEvent,
+    AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill, Artifact, AuthenticationInfo,
+    ListTasksRequest, ListTasksResponse, Message, Part, PartContent, Role, SendMessageConfiguration,
+    SendMessageRequest, SendMessageResponse, StreamResponse, Task, TaskArtifactUpdateEvent,
+    TaskPushNotificationConfig, TaskState, TaskStatus, TaskStatusUpdateEvent,
 };

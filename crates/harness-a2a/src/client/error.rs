@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use crate::ErrorKind;
+use crate::{ErrorKind, ForbiddenUrl};
 
 /// Why a call to another agent has no result.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ pub enum ClientError {
     #[error("the request cannot be written")]
     InvalidRequest(#[source] Box<dyn Error + Send + Sync>),
     /// The card has no interface that this client speaks.
-    #[error("the agent offers no A2A 1.0 interface with the JSON-RPC binding")]
+    #[error("the agent offers no A2A 1.0 interface over JSON-RPC or HTTP+JSON")]
     NoInterface,
     /// The agent requires an extension that this client does not know.
     #[error("the agent requires the extension {uri}, which is not supported")]
@@ -55,6 +55,12 @@ pub enum ClientError {
         /// Which one.
         uri: String,
     },
+    /// The card declares a security scheme or requirement, and the client's policy is to give no credentials away.
+    #[error("the agent wants callers to sign in, which is not supported")]
+    SecurityRequired,
+    /// The client's guard forbids an address.
+    #[error("the agent's address may not be called")]
+    Forbidden(#[source] ForbiddenUrl),
 }
 
 impl ClientError {
@@ -81,7 +87,9 @@ impl ClientError {
             | Self::InvalidResponse(_)
             | Self::InvalidRequest(_)
             | Self::NoInterface
-            | Self::UnsupportedExtension { .. } => None,
+            | Self::UnsupportedExtension { .. }
+            | Self::SecurityRequired
+            | Self::Forbidden(_) => None,
         }
     }
 }

@@ -12,10 +12,11 @@ use futures::{
     stream::{self, BoxStream},
 };
 use reqwest::Response;
-use serde_json::Value;
 
 use super::{
-    ClientError, ClientLimits, http,
+    ClientError, ClientLimits,
+    exchange::Framing,
+    lenient,
     sse_decoder::{EventTooLarge, SseDecoder, SseEvent},
 };
 
@@ -42,18 +43,18 @@ impl std::fmt::Debug for EventStream {
 struct Reader {
     response: Response,
     decoder: SseDecoder,
-    id: Value,
+    framing: Framing,
     idle: Duration,
     event_bytes_max: usize,
     done: bool,
 }
 
 impl EventStream {
-    pub(super) fn new(response: Response, id: Value, limits: &ClientLimits) -> Self {
+    pub(super) fn new(response: Response, framing: Framing, limits: &ClientLimits) -> Self {
         let reader = Reader {
             response,
             decoder: SseDecoder::new(limits.event_bytes_max),
-            id,
+            framing,
             idle: limits.idle,
             event_bytes_max: limits.event_bytes_max,
             done: false,
@@ -66,7 +67,11 @@ impl EventStream {
             reader.done = item.is_err();
             Some((item, reader))
         });
-        Self { items: items.boxed() }
+        Self::of_items(items.boxed())
+    }
+
+    pub(super) fn of_items(items: BoxStream<'static, Result<StreamItem, ClientError>>) -> Self {
+        Self { items }
     }
 }
 
@@ -94,7 +99,8 @@ impl Reader {
     }
 
     fn item(&self, event: &SseEvent) -> Result<StreamItem, ClientError> {
-        let result = http::result(event.data.as_bytes(), &self.id)?;
+        let mut result = self.framing.result(event.data.as_bytes())?;
+        lenient::complete_event(&mut result);
         Ok(StreamItem {
             seq: event.id.as_ref().and_then(|id| id.parse().ok()),
             event: serde_json::from_value(result).map_err(ClientError::invalid_response)?,

@@ -1,6 +1,5 @@
-//! Bounded reading of responses.
+//! Bounded reading of responses, and the errors in them.
 
-use a2a::jsonrpc::JsonRpcError;
 use bytes::{Bytes, BytesMut};
 use harness_model::{limits, one_line, parse_json_bounded, truncate_chars};
 use reqwest::Response;
@@ -27,23 +26,20 @@ pub(super) async fn read_capped(mut response: Response, max: usize) -> Result<By
     Ok(whole.freeze())
 }
 
-/// The response if its status is success. Some agents send JSON-RPC errors with an error status; those are errors too.
+/// The response if its status is success. Errors of the protocol are read from the body, in either binding's form: some
+/// agents send JSON-RPC errors with an error status, and agents of 1.0.0 other statuses than those of 1.0.1.
 pub(super) async fn accepted(response: Response, max: usize) -> Result<Response, ClientError> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);
     }
     let bytes = read_capped(response, max).await?;
-    let refused = parse_json_bounded(&bytes, limits::JSON_DEPTH_MAX)
-        .ok()
-        .and_then(|mut body| serde_json::from_value::<JsonRpcError>(body.get_mut("error")?.take()).ok());
-    Err(match refused {
-        Some(error) if error.code < 0 => refusal(error),
-        Some(_) | None => {
-            let text = one_line(&String::from_utf8_lossy(&bytes));
-            ClientError::Status { status: status.as_u16(), text: truncate_chars(&text, TEXT_CHARS_MAX) }
-        }
-    })
+    let parsed = parse_json_bounded(&bytes, limits::JSON_DEPTH_MAX).ok();
+    let refused = parsed.and_then(|mut body| refusal(body.get_mut("error")?));
+    Err(refused.unwrap_or_else(|| {
+        let text = one_line(&String::from_utf8_lossy(&bytes));
+        ClientError::Status { status: status.as_u16(), text: truncate_chars(&text, TEXT_CHARS_MAX) }
+    }))
 }
 
 pub(super) fn is_event_stream(response: &Response) -> bool {
@@ -53,14 +49,15 @@ pub(super) fn is_event_stream(response: &Response) -> bool {
 }
 
 /// The result in a JSON-RPC response to the request with this id.
-pub(super) fn result(bytes: &[u8], id: &Value) -> Result<Value, ClientError> {
+pub(super) fn rpc_result(bytes: &[u8], id: &Value) -> Result<Value, ClientError> {
     let parsed = parse_json_bounded(bytes, limits::JSON_DEPTH_MAX).map_err(ClientError::invalid_response)?;
     let Value::Object(mut fields) = parsed else {
         return Err(ClientError::invalid_response("not an object"));
     };
     if let Some(error) = fields.remove("error").filter(|error| !error.is_null()) {
-        let error = serde_json::from_value(error).map_err(ClientError::invalid_response)?;
-        return Err(refusal(error));
+        return Err(
+            refusal(&error).unwrap_or_else(|| ClientError::invalid_response("an error without a code"))
+        );
     }
     if fields.get("id") != Some(id) {
         return Err(ClientError::invalid_response("the answer belongs to another request"));
@@ -68,10 +65,29 @@ pub(super) fn result(bytes: &[u8], id: &Value) -> Result<Value, ClientError> {
     fields.remove("result").ok_or_else(|| ClientError::invalid_response("neither a result nor an error"))
 }
 
-fn refusal(error: JsonRpcError) -> ClientError {
-    ClientError::Refused {
-        code: error.code,
-        kind: ErrorKind::from_code(error.code),
-        message: truncate_chars(&one_line(&error.message), TEXT_CHARS_MAX),
+/// The result that an HTTP+JSON body is. Nothing at all is the empty message.
+pub(super) fn bare_result(bytes: &[u8]) -> Result<Value, ClientError> {
+    if bytes.trim_ascii().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
     }
+    let parsed = parse_json_bounded(bytes, limits::JSON_DEPTH_MAX).map_err(ClientError::invalid_response)?;
+    match parsed.get("error").and_then(refusal) {
+        Some(refused) => Err(refused),
+        None => Ok(parsed),
+    }
+}
+
+/// An error of the protocol: JSON-RPC's, or a google.rpc.Status. `None` when it is neither.
+fn refusal(error: &Value) -> Option<ClientError> {
+    let code = error.get("code")?.as_i64()?;
+    let details = ["data", "details"].iter().find_map(|key| error.get(key)?.as_array());
+    let reasons = details.into_iter().flatten().filter_map(|detail| detail.get("reason")?.as_str());
+    let by_reason = reasons.filter_map(ErrorKind::from_reason).next();
+    let rpc_code = i32::try_from(code).ok().filter(|code| *code < 0);
+    let kind = by_reason.or_else(|| ErrorKind::from_code(rpc_code?));
+    Some(ClientError::Refused {
+        code: rpc_code.or_else(|| kind.map(ErrorKind::code))?,
+        kind,
+        message: truncate_chars(&one_line(error.get("message")?.as_str()?), TEXT_CHARS_MAX),
+    })
 }
