@@ -1,3 +1,5 @@
+//! What the guard lets through, in every notation that it has to know.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::{io::AsyncReadExt, net::TcpListener};
