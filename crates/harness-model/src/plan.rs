@@ -189,7 +189,7 @@ impl Plan {
     pub fn complete(&mut self, step: &str, output: &str) -> Result<String, PlanError> {
         let slug = step_slug(step);
         let known = self.steps.iter().map(|s| s.id.as_str()).collect::<Vec<_>>().join(", ");
-        let found = self.steps.iter_mut().find(|s| s.id == step || s.id == slug);
+        let found = self.steps.iter_mut().find(|s| s.id == step || s.name == step || s.id == slug);
         let Some(found) = found else {
             return Err(PlanError::UnknownStep { step: step.to_owned(), known });
         };
@@ -235,6 +235,13 @@ mod tests {
         let mut plan = Plan::new(&[step("Check order", &[]), step("Ship", &["Check order"])]).unwrap();
         assert_eq!(plan.complete("Check order", "found"), Ok("check-order".to_owned()));
         assert_eq!(plan.steps[0].state, StepState::Done);
+        plan.steps[1].id = "s2".to_owned();
+        assert_eq!(
+            plan.complete("Ship", "sent"),
+            Ok("s2".to_owned()),
+            "a plan from elsewhere has ids of its own"
+        );
+        plan.steps[1].id = "ship".to_owned();
         let error = plan.complete("nope", "").unwrap_err();
         assert_eq!(error.to_string(), "no step \"nope\"; the plan has: check-order, ship");
     }
