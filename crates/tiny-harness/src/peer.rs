@@ -52,21 +52,12 @@ fn address(url: &str) -> Result<String, Failure> {
 }
 
 fn no_agent(url: &str, error: &ClientError) -> Failure {
-    let what = format!("cannot talk to the agent at {url}");
-    match error {
-        ClientError::Unreachable(_) => Failure::general(format!(
-            "{}; is it running? `tiny-harness serve` starts one, --url names another",
-            reason(&what, error)
-        )),
-        ClientError::TimedOut { .. }
-        | ClientError::Status { .. }
-        | ClientError::Refused { .. }
-        | ClientError::TooLarge { .. }
-        | ClientError::InvalidResponse(_)
-        | ClientError::InvalidRequest(_)
-        | ClientError::NoInterface
-        | ClientError::UnsupportedExtension { .. } => failed(&what, error),
-    }
+    let what = reason(&format!("cannot talk to the agent at {url}"), error);
+    Failure::general(if matches!(error, ClientError::Unreachable(_)) {
+        format!("{what}; is it running? `tiny-harness serve` starts one, --url names another")
+    } else {
+        what
+    })
 }
 
 /// Who talks: what was given, otherwise the user of this machine. It travels in an HTTP header.

@@ -94,10 +94,12 @@ fn leave(live: &Live, args: &ChatArgs) {
     }
     output::line("");
     output::line(&format!("task {task} is {state}"));
-    if !live.transcript.is_over() {
-        let given = [("--url", &args.peer.url), ("--participant", &args.peer.participant)];
-        let given = given.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
-        let given: String = given.map(|(name, value)| format!(" {name} {}", quoted(value))).collect();
+    let given = [("--url", &args.peer.url), ("--participant", &args.peer.participant)];
+    let given = given.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+    let given: String = given.map(|(name, value)| format!(" {name} {}", quoted(value))).collect();
+    if live.transcript.waits() {
         output::line(&format!("go on with: tiny-harness chat{given} --task {task}"));
+    } else if !live.transcript.is_over() {
+        output::line(&format!("follow it with: tiny-harness tasks events{given} {task}"));
     }
 }
