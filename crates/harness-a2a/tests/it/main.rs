@@ -5,6 +5,7 @@ mod api;
 mod card;
 mod checks;
 mod client;
+mod client_options;
 mod crowd;
 mod fake_engine;
 mod fuzz_smoke;
