@@ -14,6 +14,7 @@ mod providers;
 mod reader;
 mod reference;
 mod section;
+mod security;
 mod server;
 mod setting;
 mod show;
@@ -39,6 +40,7 @@ pub(crate) use operation::{
 };
 pub(crate) use problem::ConfigProblem;
 pub(crate) use providers::{Endpoint, Models, Provider, ProviderKind};
+pub(crate) use security::Security;
 pub(crate) use server::{Agent, Card, CardSkill, Server};
 pub(crate) use setting::BindAddress;
 
@@ -52,9 +54,10 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Participant that a request without an assertion acts as when there is no file.
 const LOCAL_USER: &str = "local-user";
 /// Tables at the top of the file.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 18] = [
     "agents",
     "server",
+    "security",
     "card",
     "model",
     "openai",
@@ -115,6 +118,8 @@ pub(crate) struct Config {
     pub(crate) file: Option<PathBuf>,
     /// `[server]`.
     pub(crate) server: Server,
+    /// `[security]`; `None` when nobody has to sign in.
+    pub(crate) security: Option<Security>,
     /// `[card]`.
     pub(crate) card: Card,
     /// `[[card.skills]]`; ids are unique.
@@ -252,7 +257,8 @@ fn read<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>, environment: Env
     let known: Vec<&str> = TABLES.into_iter().chain(["temporal"]).collect();
     let top = reader.section(&root, &known);
     let mut notes = Vec::new();
-    let server = read_server(reader, &root);
+    let security = security::read(reader, &root, environment);
+    let server = read_server(reader, &root, security.is_some());
     let card_table = reader.table(&root, "card");
     let card = reader.section(&card_table, &["skills"]);
     let card_skills = read_unique(reader, &card_table, "skills", |skill: &CardSkill| skill.id.clone());
@@ -263,6 +269,7 @@ fn read<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>, environment: Env
     let config = Config {
         file: None,
         server,
+        security,
         card,
         card_skills,
         agents,
@@ -319,7 +326,7 @@ fn read_table<'a, T: section::Section>(reader: &mut Reader<'a>, root: &Table<'a>
     reader.section(&table, &[])
 }
 
-fn read_server<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Server {
+fn read_server<'a>(reader: &mut Reader<'a>, root: &Table<'a>, signed_in: bool) -> Server {
     let table = reader.table(root, "server");
     let server: Server = reader.section(&table, &[]);
     if server.anonymous.as_ref() == Some(&server.agent_id) {
@@ -330,7 +337,7 @@ fn read_server<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Server {
         return server;
     }
     let bind = server.bind.to_string();
-    if !server.perimeter {
+    if !server.perimeter && !signed_in {
         reader.refuse(
             &table,
             "bind",
@@ -338,7 +345,8 @@ fn read_server<'a>(reader: &mut Reader<'a>, root: &Table<'a>) -> Server {
                 "`bind` {} can be reached from other machines and nothing authenticates requests",
                 quoted(&bind)
             ),
-            "bind to 127.0.0.1, or put an authenticating proxy in front and set `perimeter = true`"
+            "bind to 127.0.0.1, add [[security.tokens]], or put an authenticating proxy in front and set \
+             `perimeter = true`"
                 .to_owned(),
         );
     }

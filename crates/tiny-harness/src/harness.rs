@@ -2,6 +2,7 @@
 
 pub(crate) mod models;
 pub(crate) mod plugins;
+mod push;
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use harness_a2a::{A2aConfig, A2aService};
+use harness_a2a::{A2aConfig, A2aService, AddressGuard, PushKey, SecurityScheme, StaticToken};
 use harness_activities::{Activities, ActivityObserver, ContextSettings, Deps};
 use harness_agent::{ModelPrice, Retries, RetryPolicy, TaskDefinition, TaskSettings};
 use harness_engine_local::{EngineOptions, EngineParts, LocalEngine};
@@ -21,7 +22,7 @@ use harness_store::{CommitHook, SqliteStore, StoreOptions};
 use tokio::net::TcpListener;
 
 use crate::{
-    config::Config,
+    config::{Config, Security},
     failure::Failure,
     system::{RandomIds, SystemClock},
 };
@@ -63,6 +64,7 @@ impl Harness {
         // What can fail comes before what has effects: the engine goes on with tool calls the moment it starts.
         let provider = models::provider(config)?;
         let store = open_store(config, options.on_commit.clone())?;
+        let push_key = push::key(config)?;
         let (listener, base_url) = listen(config).await?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
@@ -95,15 +97,18 @@ impl Harness {
             EngineOptions::default(),
         );
 
+        let server = TaskGroup::new();
         let service = A2aService::new(
-            a2a_config(config, &base_url),
+            a2a_config(config, &base_url, push_key)?,
             engine.clone(),
             shared_store,
             clock,
             ids,
             Arc::new(config.redactor()),
         );
-        let server = TaskGroup::new();
+        let service = service
+            .with_push(server.clone())
+            .map_err(|error| Failure::general(format!("push notifications cannot be sent: {error}")))?;
         let router = harness_a2a::router(service, Default::default());
         server.spawn(harness_a2a::serve(listener, router, server.stop_token().clone(), server.clone()));
         Ok(Self {
@@ -156,7 +161,7 @@ async fn listen(config: &Config) -> Result<(TcpListener, String), Failure> {
     Ok((listener, config.base_url(address)))
 }
 
-fn a2a_config(config: &Config, base_url: &str) -> A2aConfig {
+fn a2a_config(config: &Config, base_url: &str, push_key: PushKey) -> Result<A2aConfig, Failure> {
     let server = &config.server;
     let mut a2a = A2aConfig::new(base_url, AgentId::new(server.agent_id.clone()));
     a2a.card.name.clone_from(&config.card.name);
@@ -173,7 +178,28 @@ fn a2a_config(config: &Config, base_url: &str) -> A2aConfig {
     a2a.max_request_bytes = usize::try_from(server.max_request_bytes).unwrap_or(usize::MAX);
     a2a.rate_limit_per_minute = server.rate_limit_per_minute;
     a2a.cors_origins.clone_from(&server.cors_origins);
-    a2a
+    a2a.push_key = Some(push_key);
+    a2a.push_guard = AddressGuard::allowing(&server.push_allowed)
+        .map_err(|error| Failure::general(format!("{error} (server.push_allowed)")))?;
+    a2a.security = config.security.iter().map(security_scheme).collect::<Result<_, _>>()?;
+    Ok(a2a)
+}
+
+fn security_scheme(security: &Security) -> Result<SecurityScheme, Failure> {
+    let tokens = security.tokens.iter().map(|(participant, secret)| StaticToken {
+        secret: secret.clone(),
+        participant: participant.clone(),
+    });
+    let tokens = tokens.collect();
+    match &security.header {
+        None => Ok(SecurityScheme::Bearer { tokens }),
+        Some(name) => {
+            let header = name.to_ascii_lowercase().parse();
+            let header = header
+                .map_err(|_| Failure::general(format!("{name:?} is no header name (security.header)")))?;
+            Ok(SecurityScheme::ApiKey { header, tokens })
+        }
+    }
 }
 
 fn card_skill(skill: &crate::config::CardSkill) -> harness_a2a::CardSkill {

@@ -1,6 +1,7 @@
 //! Rules for values, each a function from a value to a refusal.
 #![expect(clippy::ptr_arg, reason = "a rule takes a reference to the type of its key")]
 
+use harness_a2a::AddressGuard;
 use std::{
     collections::BTreeSet,
     fmt::Debug,
@@ -130,6 +131,30 @@ pub(super) fn origin(text: &String) -> Checked {
         ));
     }
     Ok(())
+}
+
+/// Name of an HTTP header that may carry a secret.
+pub(super) fn header_name(text: &String) -> Checked {
+    let token = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let taken =
+        ["authorization", "x-participant-id", "a2a-version", "a2a-extensions", "content-type", "host"];
+    if token && !taken.contains(&text.to_ascii_lowercase().as_str()) {
+        return Ok(());
+    }
+    Err(Refusal::with_remedy(
+        format!("must be the name of a header of its own, not {}", quoted(text)),
+        "write for example `X-API-Key`; leave it out for a bearer token",
+    ))
+}
+
+/// A host, an address or a network that push notifications may go to.
+pub(super) fn push_address(text: &String) -> Checked {
+    AddressGuard::allowing(&[text]).map(drop).map_err(|_| {
+        Refusal::with_remedy(
+            format!("must be a host, an address or a network, not {}", quoted(text)),
+            "write for example `receiver.internal`, `127.0.0.1` or `10.0.0.0/8`",
+        )
+    })
 }
 
 /// A host, a colon and a port.

@@ -6,6 +6,7 @@ use super::{
         AgentsPolicy, Budget, Context, Heartbeat, Limits, O11y, Price, Retention, RetryPolicy, Store,
     },
     section::{KeyDoc, Section},
+    security::{SecurityTable, Token},
     server::{Agent, Card, CardSkill, Server, Top},
     temporal::{Temporal, TemporalEmbedded},
 };
@@ -30,6 +31,8 @@ pub(crate) fn tables() -> Vec<TableDoc> {
         table::<Top>(""),
         table::<Agent>("agents[]"),
         table::<Server>("server"),
+        table::<SecurityTable>("security"),
+        table::<Token>("security.tokens[]"),
         table::<Card>("card"),
         table::<CardSkill>("card.skills[]"),
         table::<Model>("model"),

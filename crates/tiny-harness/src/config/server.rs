@@ -6,7 +6,8 @@ use harness_model::{Lifecycle, names::DEFAULT_AGENT};
 
 use super::{
     checks::{
-        at_least, base_url, each, header_id, if_set, name, not_blank, not_self, origin, range, unique_folders,
+        at_least, base_url, each, header_id, if_set, name, not_blank, not_self, origin, push_address, range,
+        unique_folders,
     },
     section::{optional, or, required, section},
     setting::{BindAddress, Choice},
@@ -49,6 +50,9 @@ section! {
         rate_limit_per_minute: u32 = or(120_u32);
         /// Origins of web pages that may call this server, such as `https://app.example.com`; `*` allows all.
         cors_origins: Vec<String> = or([]), each(origin);
+        /// Hosts, addresses and networks that push notifications may go to besides public ones, such as `127.0.0.1` or
+        /// `10.0.0.0/8`. Everything else that is private, loopback or link-local is refused.
+        push_allowed: Vec<String> = or([]), each(push_address);
         /// Folder with a web user interface to serve under `/ui`.
         ui_dir: Option<PathBuf> = optional();
         /// How long a stop waits for requests and activities that are under way. From 0 to 10 minutes.

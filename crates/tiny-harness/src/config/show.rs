@@ -11,6 +11,12 @@ impl Config {
         };
         keys(&mut text, &self.top);
         table(&mut text, "[server]", &self.server);
+        if let Some(security) = &self.security {
+            table(&mut text, "[security]", &security.table);
+            for token in &security.listed {
+                table(&mut text, "[[security.tokens]]", token);
+            }
+        }
         table(&mut text, "[card]", &self.card);
         for skill in &self.card_skills {
             table(&mut text, "[[card.skills]]", skill);

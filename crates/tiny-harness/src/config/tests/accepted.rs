@@ -235,3 +235,17 @@ fn budgets_and_prices() {
     assert_eq!((price.input, price.cached, price.output), (2.5, None, 10.0));
     assert!(config.show().contains("[prices.\"local:qwen3:8b\"]"), "{}", config.show());
 }
+
+#[test]
+fn tokens_admit_their_participants_and_open_the_door() {
+    let text = format!(
+        "[server]\nbind = \"0.0.0.0:80\"\nbase_url = \"https://a.example\"\npush_allowed = [\"10.0.0.0/8\"]\n\
+         [[security.tokens]]\nparticipant = \"ada\"\ntoken_env = \"ADA_TOKEN\"\n{LOCAL_MODEL}"
+    );
+    let case = file(&text).env("ADA_TOKEN", "0123456789abcdef");
+    let config = case.accepted();
+    let security = config.security.as_ref().unwrap();
+    assert_eq!((security.header.as_deref(), security.tokens[0].0.as_str()), (None, "ada"));
+    assert!(!config.show().contains("0123456789abcdef"));
+    assert!(config.show().contains("token_env = \"ADA_TOKEN\""));
+}

@@ -87,7 +87,7 @@ fn a_server_that_others_can_reach() {
         .env("OPENAI_API_KEY", "k");
     assert_snapshot!(case.problems(), @r#"
     configuration error: h.toml:1: `base_url` is required when `bind` is `0.0.0.0:8080`: it is no address that others can call; add `base_url = "https://..."`, the address by which clients reach this server (server.base_url)
-    configuration error: h.toml:2: `bind` `0.0.0.0:8080` can be reached from other machines and nothing authenticates requests; bind to 127.0.0.1, or put an authenticating proxy in front and set `perimeter = true` (server.bind)
+    configuration error: h.toml:2: `bind` `0.0.0.0:8080` can be reached from other machines and nothing authenticates requests; bind to 127.0.0.1, add [[security.tokens]], or put an authenticating proxy in front and set `perimeter = true` (server.bind)
     configuration error: h.toml:3: `anonymous` is the id of this agent itself; choose another participant id (server.anonymous)
     "#);
 }
@@ -198,4 +198,17 @@ fn names_of_keys_cannot_forge_a_line() {
     let problems = case.problems();
     assert!(problems.lines().all(|line| line.starts_with("configuration error: h.toml:")), "{problems}");
     assert!(!problems.contains('\u{1b}'), "{problems:?}");
+}
+
+#[test]
+fn sign_in() {
+    let text = "[security]\nheader = \"Authorization\"\n[[security.tokens]]\nparticipant = \"ada\"\ntoken_env = \"SHORT\"\n\
+                [[security.tokens]]\nparticipant = \"bob\"\ntoken_env = \"UNSET\"\n[server]\npush_allowed = [\"not a host\"]\n";
+    let case = file(text).env("SHORT", "abc").env("OPENAI_API_KEY", "sk-abcdefghij");
+    assert_snapshot!(case.problems(), @r#"
+    configuration error: h.toml:2: `header` must be the name of a header of its own, not `Authorization`; write for example `X-API-Key`; leave it out for a bearer token (security.header)
+    configuration error: h.toml:8: `token_env` names `UNSET`, which is not set; set UNSET (security.tokens[1].token_env)
+    configuration error: h.toml:10: `push_allowed` must be a host, an address or a network, not `not a host`; write for example `receiver.internal`, `127.0.0.1` or `10.0.0.0/8` (server.push_allowed)
+    configuration error: the token is shorter than 16 characters; make one with `openssl rand -hex 32` (SHORT)
+    "#);
 }
