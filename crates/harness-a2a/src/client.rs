@@ -24,7 +24,7 @@ use a2a::{
     AgentCard, ListTasksRequest, ListTasksResponse, SendMessageRequest, SendMessageResponse, Task,
     TaskPushNotificationConfig,
 };
-use harness_model::{ParticipantId, names};
+use harness_model::{ParticipantId, Secret, names};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -94,6 +94,15 @@ impl AgentClient {
         let mut headers = self.headers.clone();
         headers.insert(name, value);
         Self { shared: Arc::clone(&self.shared), headers }
+    }
+
+    /// The same client, signed in with a bearer token.
+    /// Errors: `InvalidRequest` when the token holds characters that no header carries.
+    pub fn signed_in(&self, token: &Secret) -> Result<Self, ClientError> {
+        let value = HeaderValue::from_str(&format!("Bearer {}", token.reveal()));
+        let mut value = value.map_err(ClientError::invalid_request)?;
+        value.set_sensitive(true);
+        Ok(self.with_header(::http::header::AUTHORIZATION, value))
     }
 
     /// Sends a message; unless the request says otherwise, waits for the end of the turn.

@@ -98,6 +98,9 @@ pub(crate) struct PeerArgs {
     /// Who you are: tasks are shown to those who take part in them. Default: $USER.
     #[arg(long, value_name = "ID")]
     pub(crate) participant: Option<String>,
+    /// The environment variable that holds your token, for agents that ask for one (sent as a bearer token).
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) token_env: Option<String>,
 }
 
 /// Arguments of `chat`.

@@ -6,7 +6,7 @@ use harness_a2a::{
     AgentClient, ClientError, ClientLimits,
     wire::{Message, Part, Role, SendMessageRequest},
 };
-use harness_model::{ParticipantId, codes, one_line, truncate_chars};
+use harness_model::{ParticipantId, Secret, codes, one_line, truncate_chars};
 
 use crate::{cli::PeerArgs, failure::Failure, system};
 
@@ -35,8 +35,27 @@ impl Peer {
         let client = AgentClient::connect(&url, Some(participant.clone()), ClientLimits::default())
             .await
             .map_err(|error| no_agent(&url, &error))?;
+        let client = match &args.token_env {
+            Some(variable) => signed_in(&client, variable, env)?,
+            None => client,
+        };
         Ok(Self { client, participant, url })
     }
+}
+
+/// The client with the token that this variable holds.
+fn signed_in(
+    client: &AgentClient,
+    variable: &str,
+    env: &BTreeMap<String, String>,
+) -> Result<AgentClient, Failure> {
+    let token = env.get(variable).filter(|token| !token.is_empty());
+    let token = token.ok_or_else(|| {
+        Failure::usage(format!("--token-env names {}, which is not set", one_line(variable)))
+    })?;
+    client
+        .signed_in(&Secret::new(token.as_str()))
+        .map_err(|_| Failure::usage(format!("{} holds characters that cannot be sent", one_line(variable))))
 }
 
 /// An address that can be called and holds no secret, since it is printed.
