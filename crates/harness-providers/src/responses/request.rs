@@ -12,6 +12,7 @@ use super::{RAW_KIND, Responses};
 use crate::{
     EndpointConfig,
     call_ids::WireCallIds,
+    calls::arguments_object,
     conversation::{description, failure_text, text_of, words_of},
     tool_names::ToolNames,
     verbatim,
@@ -118,7 +119,7 @@ impl Input<'_> {
                 let (Some(call), Some(fields)) = (calls.next(), item.as_object_mut()) else { continue };
                 fields.insert("call_id".to_owned(), self.ids.of_call(&call.call_id).into());
                 fields.insert("name".to_owned(), self.asked.names.wire(&call.name).into());
-                fields.insert("arguments".to_owned(), call.arguments.as_str().into());
+                fields.insert("arguments".to_owned(), arguments_object(&call.arguments).get().into());
                 self.push(&item);
             } else {
                 self.items.extend(verbatim::restored(kept));
@@ -145,7 +146,7 @@ impl Input<'_> {
                 "type": "function_call",
                 "call_id": call_id,
                 "name": name,
-                "arguments": call.arguments,
+                "arguments": arguments_object(&call.arguments).get(),
             }));
         }
     }
