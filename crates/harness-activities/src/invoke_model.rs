@@ -45,7 +45,7 @@ pub(crate) async fn run(host: &Host, call: Call) -> Result<ModelOutcome, Activit
     let (conversation, skills, task) =
         futures::try_join!(Conversation::load(store, input), skills, logged::task_facts(store, input))?;
     let context = assembled(host, input, &conversation, &skills);
-    let info = host.deps.provider.info();
+    let info = host.deps.provider.info_for(input.model.as_deref());
     let budget_tokens = info.context_window_tokens.min(host.deps.context.turn_budget_tokens);
     let estimate_tokens = estimate_tokens(context.chars, input.measured);
     if estimate_tokens > budget_tokens {
@@ -63,7 +63,7 @@ pub(crate) async fn run(host: &Host, call: Call) -> Result<ModelOutcome, Activit
         artifact_id: &input.artifact_id,
         chunk_key: &call.chunk_key,
     };
-    let streamed = streaming.run(host.deps.provider.stream(request), text).await;
+    let streamed = streaming.run(host.deps.provider.stream_attempt(request, input.attempt), text).await;
     let streamed = streamed.and_then(not_empty);
     let streamed = streamed.map_err(|error| failure::of_model(&error, &info, &host.deps.redactor))?;
     let answer = keep(host, input, &conversation, streamed, context_chars).await?;

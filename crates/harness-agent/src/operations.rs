@@ -109,6 +109,9 @@ pub struct InvokeModelInput {
     pub agent_id: AgentId,
     /// The turn, from 1.
     pub turn: u32,
+    /// The try of this turn, from 1; a fallback moves on with it.
+    #[serde(default = "first")]
+    pub attempt: u32,
     /// The artifact that carries the answer while it is written.
     pub artifact_id: ArtifactId,
     /// What the model is told about the task.
@@ -129,6 +132,10 @@ pub struct InvokeModelInput {
     pub reasoning_effort: Option<String>,
     /// What the last call measured; makes the next estimate exact.
     pub measured: Option<Measured>,
+}
+
+fn first() -> u32 {
+    1
 }
 
 /// Tokens and characters of the last request, as measured by the provider.

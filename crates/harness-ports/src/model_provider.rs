@@ -102,6 +102,12 @@ pub trait ModelProvider: Send + Sync {
     /// What this provider is.
     fn info(&self) -> ModelInfo;
 
+    /// What answers a request for this model. A provider that is one server answers for all of its models.
+    fn info_for(&self, model: Option<&str>) -> ModelInfo {
+        let _unused = model;
+        self.info()
+    }
+
     /// Starts one call.
     fn stream(&self, request: ModelRequest) -> ModelStream;
 

@@ -388,6 +388,7 @@ pub(crate) fn model_input() -> InvokeModelInput {
     let words =
         StoredItem::User { parts: vec![ItemPart::Text("[ada] It is broken".to_owned())], source: None };
     InvokeModelInput {
+        attempt: 1,
         task_id: task_id(),
         agent_id: "tiny-harness".into(),
         turn: 1,

@@ -115,16 +115,17 @@ fn begin_model(step: &mut Step<'_>) {
     if step.data.status.state != TaskState::Working {
         step.working();
     }
-    let attempt = Attempt { number: 1, pending: schedule_model(step) };
+    let attempt = Attempt { number: 1, pending: schedule_model(step, 1) };
     step.data.phase = Phase::Modeling { attempt };
 }
 
-fn schedule_model(step: &mut Step<'_>) -> Pending {
+fn schedule_model(step: &mut Step<'_>, number: u32) -> Pending {
     let data = &*step.data;
     let input = InvokeModelInput {
         task_id: data.task_id.clone(),
         agent_id: data.agent_id.clone(),
         turn: data.turn,
+        attempt: number,
         artifact_id: answer_artifact(data.turn),
         extension: data.extension.clone(),
         state: data.status.state,
@@ -144,7 +145,7 @@ fn schedule_model(step: &mut Step<'_>) -> Pending {
 pub(super) fn retry_model(step: &mut Step<'_>) {
     let Phase::Modeling { attempt } = &step.data.phase else { return };
     let number = attempt.number + 1;
-    let attempt = Attempt { number, pending: schedule_model(step) };
+    let attempt = Attempt { number, pending: schedule_model(step, number) };
     step.data.phase = Phase::Modeling { attempt };
 }
 

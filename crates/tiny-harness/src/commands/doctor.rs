@@ -118,7 +118,10 @@ async fn call(provider: &Provider) -> Result<String, String> {
     let set_up = models::one(provider).map_err(|failure| failure.lines.join("; "))?;
     let info = set_up.info();
     let place = format!("{} at {} ({})", info.model, info.endpoint, info.api);
-    if matches!(provider.kind, ProviderKind::Scripted { .. } | ProviderKind::Unconfigured) {
+    if matches!(
+        provider.kind,
+        ProviderKind::Scripted { .. } | ProviderKind::Replay { .. } | ProviderKind::Unconfigured
+    ) {
         return Ok(format!("{place}, nothing to call"));
     }
     let began = Instant::now();

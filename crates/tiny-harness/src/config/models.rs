@@ -22,6 +22,21 @@ section! {
         /// `openai`, `anthropic`, `scripted`, or the NAME of a `[providers.NAME]` table. Not set: the only provider
         /// that the file configures, else `openai` when it is configured or `OPENAI_API_KEY` is set.
         provider: Option<String> = optional(), if_set(name);
+        /// Models that are asked, in this order, when those before them fail and may be tried again: each is
+        /// `provider:model`, or the name of a provider for its own model.
+        fallback: Vec<String> = or([]), each(name);
+        /// Tries of one model before the next one is asked. From 1 to 100.
+        fallback_after: u32 = or(2_u32), range(1, 100);
+        /// Folder where every exchange with a model is written down, with secrets masked, for `[model.replay]`.
+        record: Option<PathBuf> = optional();
+    }
+}
+
+section! {
+    /// Plays back what `record` wrote down. A request that was not recorded is an error that shows the difference.
+    Replay {
+        /// The folder.
+        path: PathBuf = required();
     }
 }
 

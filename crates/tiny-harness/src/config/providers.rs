@@ -7,7 +7,7 @@ use harness_providers::check_base_url;
 
 use super::{
     environment::Environment,
-    models::{Anthropic, Api, Compatible, Model, OpenAi, Scripted},
+    models::{Anthropic, Api, Compatible, Model, OpenAi, Replay, Scripted},
     problem::quoted,
     reader::{Reader, Table},
     section::{Section, Shown},
@@ -16,10 +16,11 @@ use super::{
 const OPENAI: &str = "openai";
 const ANTHROPIC: &str = "anthropic";
 const SCRIPTED: &str = "scripted";
+const REPLAY: &str = "replay";
 /// Stands in when nothing at all is configured.
 const UNCONFIGURED: &str = "unconfigured";
 /// Names that `[providers.NAME]` must leave alone.
-const RESERVED: [&str; 5] = [OPENAI, ANTHROPIC, SCRIPTED, UNCONFIGURED, "replay"];
+const RESERVED: [&str; 5] = [OPENAI, ANTHROPIC, SCRIPTED, UNCONFIGURED, REPLAY];
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
@@ -50,6 +51,11 @@ pub(crate) struct Provider {
 pub(crate) enum ProviderKind {
     /// Answers every message by saying how to configure a model: what serves when there is no file and no key.
     Unconfigured,
+    /// Recorded exchanges.
+    Replay {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A file of turns.
     Scripted {
         /// The file.
@@ -91,6 +97,12 @@ pub(crate) struct Models {
     pub(crate) default: String,
     /// Those that can be used; the default is among them.
     pub(crate) providers: Vec<Provider>,
+    /// Provider and model of those that are asked when the ones before them fail.
+    pub(crate) fallback: Vec<(String, Option<String>)>,
+    /// Tries of one model before the next one is asked.
+    pub(crate) fallback_after: u32,
+    /// Where exchanges are written down.
+    pub(crate) record: Option<PathBuf>,
     /// The tables, as they count, by their path in the file.
     pub(super) tables: Tables,
 }
@@ -122,7 +134,9 @@ impl Models {
     pub(crate) fn reasoning_efforts(&self) -> Vec<String> {
         let endpoint = |provider: &Provider| match &provider.kind {
             ProviderKind::Http(endpoint) => endpoint.reasoning_efforts.clone(),
-            ProviderKind::Scripted { .. } | ProviderKind::Unconfigured => Vec::new(),
+            ProviderKind::Scripted { .. } | ProviderKind::Replay { .. } | ProviderKind::Unconfigured => {
+                Vec::new()
+            }
         };
         let mut efforts: Vec<String> = self.providers.iter().flat_map(endpoint).collect();
         efforts.sort();
@@ -147,10 +161,11 @@ pub(super) fn read<'a>(
     notes: &mut Vec<String>,
 ) -> Models {
     let model_table = reader.table(root, "model");
-    let mut model: Model = reader.section(&model_table, &[SCRIPTED]);
+    let mut model: Model = reader.section(&model_table, &[SCRIPTED, REPLAY]);
     let mut tables = Tables::new();
     let mut candidates = Vec::new();
     candidates.extend(scripted(reader, &model_table, &mut tables));
+    candidates.extend(replay(reader, &model_table, &mut tables));
     candidates.extend(openai(reader, root, environment, &mut tables));
     candidates.extend(anthropic(reader, root, environment, &mut tables));
     candidates.extend(compatible(reader, root, environment, &mut tables));
@@ -183,7 +198,58 @@ pub(super) fn read<'a>(
             }
         }
     }
-    Models { default, providers, tables }
+    let fallback = fallback(reader, &model_table, &model.fallback, &providers);
+    Models {
+        default,
+        providers,
+        fallback,
+        fallback_after: model.fallback_after,
+        record: model.record,
+        tables,
+    }
+}
+
+/// The models that are asked when the first one fails: provider and model.
+fn fallback(
+    reader: &mut Reader<'_>,
+    table: &Table<'_>,
+    names: &[String],
+    providers: &[Provider],
+) -> Vec<(String, Option<String>)> {
+    let mut models = Vec::new();
+    for name in names {
+        let (provider, model) = match name.split_once(':') {
+            Some((provider, model)) => (provider, Some(model.to_owned())),
+            None => (name.as_str(), None),
+        };
+        if providers.iter().any(|known| known.name == provider) {
+            models.push((provider.to_owned(), model));
+            continue;
+        }
+        let known: Vec<&str> = providers.iter().map(|known| known.name.as_str()).collect();
+        let message = format!("`fallback` names {}, whose provider cannot be used", quoted(name));
+        reader.refuse(table, "fallback", message, format!("use one of {}", known.join(", ")));
+    }
+    models
+}
+
+fn replay<'a>(reader: &mut Reader<'a>, model: &Table<'a>, tables: &mut Tables) -> Option<Candidate<'a>> {
+    let table = reader.table(model, REPLAY);
+    if !table.is_present() {
+        return None;
+    }
+    let section: Replay = reader.section(&table, &[]);
+    tables.push(("model.replay".to_owned(), section.show()));
+    let usable = if !table.has("path") || section.path.is_dir() {
+        Ok(ProviderKind::Replay { path: section.path })
+    } else {
+        Err((
+            format!("there is no folder {}", section.path.display()),
+            "write the folder that `record` filled; relative paths start where tiny-harness is started"
+                .to_owned(),
+        ))
+    };
+    Some(Candidate { name: REPLAY.to_owned(), table, usable })
 }
 
 /// The default provider: the one that is named, else the only one, else OpenAI.
@@ -243,6 +309,7 @@ fn missing(name: &str, listed: &str) -> (String, String) {
         OPENAI => format!("set {OPENAI_KEY} or add an [openai] table"),
         ANTHROPIC => "add an [anthropic] table".to_owned(),
         SCRIPTED => "add a [model.scripted] table with path".to_owned(),
+        REPLAY => "add a [model.replay] table with path".to_owned(),
         _ if listed.is_empty() => format!("add a [providers.{name}] table with base_url and model"),
         _ => format!("add a [providers.{name}] table, or choose one of {listed}"),
     };

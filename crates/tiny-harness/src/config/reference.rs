@@ -1,7 +1,7 @@
 //! The list of every table and key, for messages and for the documentation.
 
 use super::{
-    models::{Anthropic, Compatible, Model, OpenAi, Scripted},
+    models::{Anthropic, Compatible, Model, OpenAi, Replay, Scripted},
     operation::{
         AgentsPolicy, Budget, Context, Heartbeat, Limits, O11y, Price, Retention, RetryPolicy, Store,
     },
@@ -36,6 +36,7 @@ pub(crate) fn tables() -> Vec<TableDoc> {
         table::<Card>("card"),
         table::<CardSkill>("card.skills[]"),
         table::<Model>("model"),
+        table::<Replay>("model.replay"),
         table::<Scripted>("model.scripted"),
         table::<OpenAi>("openai"),
         table::<Anthropic>("anthropic"),

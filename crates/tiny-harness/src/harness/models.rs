@@ -1,9 +1,12 @@
 //! The model providers of the configuration behind one port: a task may name one, otherwise the default answers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
 
 use harness_ports::{ModelInfo, ModelProvider, ModelRequest, ModelStream};
-use harness_providers::{Api, EndpointConfig, HttpProvider, ScriptFormat, ScriptedProvider};
+use harness_providers::{
+    Api, EndpointConfig, FallbackModel, FallbackProvider, HttpProvider, RecordingProvider, ReplayProvider,
+    ScriptFormat, ScriptedProvider,
+};
 
 use crate::{
     config::{Config, Endpoint, Provider, ProviderKind},
@@ -22,14 +25,43 @@ pub(super) fn provider(config: &Config) -> Result<Arc<dyn ModelProvider>, Failur
     let default = providers.get(&config.models.default).cloned();
     let default =
         default.ok_or_else(|| Failure::general("no model provider is configured (model.provider)"))?;
+    let default = recorded(config, with_fallback(config, default, &providers)?)?;
     Ok(Arc::new(Providers { default, providers }))
+}
+
+/// The default provider, and those that are asked when it fails.
+fn with_fallback(
+    config: &Config,
+    first: Arc<dyn ModelProvider>,
+    providers: &BTreeMap<String, Arc<dyn ModelProvider>>,
+) -> Result<Arc<dyn ModelProvider>, Failure> {
+    if config.models.fallback.is_empty() {
+        return Ok(first);
+    }
+    let models = config.models.fallback.iter().filter_map(|(provider, model)| {
+        let provider = Arc::clone(providers.get(provider)?);
+        Some(FallbackModel { provider, model: model.clone(), reasoning_effort: None })
+    });
+    let tries = NonZeroU32::new(config.models.fallback_after).unwrap_or(NonZeroU32::MIN);
+    Ok(Arc::new(FallbackProvider::new(first, models.collect(), tries)))
+}
+
+/// The provider, with its exchanges written down where that is asked for.
+fn recorded(config: &Config, provider: Arc<dyn ModelProvider>) -> Result<Arc<dyn ModelProvider>, Failure> {
+    let Some(folder) = &config.models.record else { return Ok(provider) };
+    let recording = RecordingProvider::new(provider, folder, config.redactor());
+    let recording = recording.map_err(|error| {
+        Failure::general(format!("cannot record to {}: {error} (model.record)", folder.display()))
+    })?;
+    Ok(Arc::new(recording))
 }
 
 /// Output tokens of one answer of the default provider.
 pub(super) fn max_output_tokens(config: &Config) -> u32 {
     match config.models.default_provider().map(|provider| &provider.kind) {
         Some(ProviderKind::Http(endpoint)) => endpoint.max_output_tokens,
-        Some(ProviderKind::Scripted { .. } | ProviderKind::Unconfigured) | None => MAX_OUTPUT_TOKENS,
+        Some(ProviderKind::Scripted { .. } | ProviderKind::Replay { .. } | ProviderKind::Unconfigured)
+        | None => MAX_OUTPUT_TOKENS,
     }
 }
 
@@ -49,6 +81,12 @@ pub(crate) fn one(provider: &Provider) -> Result<Arc<dyn ModelProvider>, Failure
         ProviderKind::Unconfigured => ScriptedProvider::parse(UNCONFIGURED, ScriptFormat::Toml)
             .map(|scripted| Arc::new(scripted) as Arc<dyn ModelProvider>)
             .map_err(|error| Failure::general(error.to_string())),
+        ProviderKind::Replay { path } => {
+            let replay = ReplayProvider::load(path);
+            Ok(Arc::new(replay.map_err(|error| {
+                Failure::general(format!("cannot play back {}: {error} (model.replay.path)", path.display()))
+            })?))
+        }
         ProviderKind::Scripted { path } => {
             let scripted = ScriptedProvider::load(path);
             Ok(Arc::new(
@@ -96,22 +134,37 @@ struct Providers {
     providers: BTreeMap<String, Arc<dyn ModelProvider>>,
 }
 
+impl Providers {
+    /// The provider that a task's choice names, and the model at it.
+    fn named(&self, model: Option<&str>) -> Option<(&Arc<dyn ModelProvider>, String)> {
+        let (name, model) = model?.split_once(':')?;
+        Some((self.providers.get(name)?, model.to_owned()))
+    }
+}
+
 impl ModelProvider for Providers {
     fn info(&self) -> ModelInfo {
         self.default.info()
     }
 
-    fn stream(&self, mut request: ModelRequest) -> ModelStream {
-        let named = request.model.as_deref().and_then(|model| {
-            let (name, model) = model.split_once(':')?;
-            Some((self.providers.get(name)?, model.to_owned()))
-        });
-        match named {
+    fn info_for(&self, model: Option<&str>) -> ModelInfo {
+        match self.named(model) {
+            Some((provider, model)) => ModelInfo { model, ..provider.info() },
+            None => self.default.info(),
+        }
+    }
+
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        self.stream_attempt(request, 1)
+    }
+
+    fn stream_attempt(&self, mut request: ModelRequest, attempt: u32) -> ModelStream {
+        match self.named(request.model.as_deref()) {
             Some((provider, model)) => {
                 request.model = Some(model);
-                provider.stream(request)
+                provider.stream_attempt(request, attempt)
             }
-            None => self.default.stream(request),
+            None => self.default.stream_attempt(request, attempt),
         }
     }
 }

@@ -15,6 +15,7 @@ fn endpoint(case: &Case) -> crate::config::Endpoint {
     match case.accepted().models.default_provider().expect("a default provider").kind.clone() {
         ProviderKind::Http(endpoint) => endpoint,
         ProviderKind::Scripted { path } => panic!("scripted: {}", path.display()),
+        ProviderKind::Replay { path } => panic!("replay: {}", path.display()),
         ProviderKind::Unconfigured => panic!("unconfigured"),
     }
 }
@@ -248,4 +249,19 @@ fn tokens_admit_their_participants_and_open_the_door() {
     assert_eq!((security.header.as_deref(), security.tokens[0].0.as_str()), (None, "ada"));
     assert!(!config.show().contains("0123456789abcdef"));
     assert!(config.show().contains("token_env = \"ADA_TOKEN\""));
+}
+
+#[test]
+fn fallbacks_and_recordings() {
+    let text = format!(
+        "[model]\nprovider = \"local\"\nfallback = [\"other:big\", \"other\"]\nrecord = \"tape\"\n{LOCAL_MODEL}\
+         [providers.other]\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"small\"\n"
+    );
+    let models = file(&text).accepted().models;
+    let big = ("other".to_owned(), Some("big".to_owned()));
+    assert_eq!(models.fallback, [big, ("other".to_owned(), None)]);
+    assert_eq!(models.fallback_after, 2);
+    assert!(models.record.is_some_and(|folder| folder.ends_with("tape")));
+    let problems = file(&text.replace("\"other\"]", "\"nobody:x\"]")).problems();
+    assert!(problems.contains("`fallback` names `nobody:x`"), "{problems}");
 }
