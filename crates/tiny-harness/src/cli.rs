@@ -79,6 +79,12 @@ pub(crate) struct DemoArgs {
     /// Address of an OpenAI-compatible server for --model, such as http://127.0.0.1:11434/v1.
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
+    /// Write every exchange with the model into this folder, with secrets masked.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
+    /// Play back what --record wrote, instead of a model. A request that was not recorded is an error.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["model", "record"])]
+    pub(crate) replay: Option<PathBuf>,
     /// Where the demo keeps its state.
     #[arg(long, value_name = "DIR", default_value = ".tiny-harness/demo")]
     pub(crate) state: PathBuf,

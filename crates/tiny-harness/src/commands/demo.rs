@@ -70,7 +70,7 @@ impl Demo {
         let model = example::Model::of(&args)?;
         let session = if args.resume { Session::load(&state)? } else { Session::begin(&state) };
         example::private_folder(&state)?;
-        let file = example::write(&state, &model)?;
+        let file = example::write(&state, &model, args.record.as_deref())?;
         let config = crate::load_config(Some(&file), env)?;
         Ok(Self { args, elsewhere: None, state, session, config })
     }

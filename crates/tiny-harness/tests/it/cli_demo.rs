@@ -165,3 +165,24 @@ async fn a_model_that_refuses_the_key_fails_the_demo_and_says_so() {
         assert!(!text.contains("sk-0123456789abcdef"), "the key is told: {text}");
     }
 }
+
+#[tokio::test]
+async fn what_a_model_said_can_be_played_back() {
+    let (recorded, replayed) = (Demo::new(), Demo::new());
+    let tape = recorded.folder.path().join("tape").display().to_string();
+    let first = recorded.program(&["--auto", "--record", &tape]).run().await;
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let again = replayed.program(&["--auto", "--replay", &tape]).run().await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.stdout.contains("COMPLETED"));
+    assert_eq!(replayed.ledger(), recorded.ledger());
+
+    // The customer chooses otherwise: nobody recorded what the model says then.
+    let other = Demo::new();
+    let mut process = other.program(&["--replay", &tape]).start_with_keyboard();
+    process.stdout_contains("- refund").await;
+    process.type_line("refund").await;
+    let ended = process.ended().await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("FAILED"), "{ended:?}");
+}

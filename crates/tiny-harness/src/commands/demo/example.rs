@@ -37,10 +37,16 @@ pub(super) enum Model {
     Scripted,
     /// A real one.
     OpenAi { name: String, base_url: Option<String> },
+    /// What one of them said before.
+    Replay { folder: PathBuf },
 }
 
 impl Model {
     pub(super) fn of(args: &DemoArgs) -> Result<Self, Failure> {
+        if let Some(folder) = &args.replay {
+            let folder = std::path::absolute(folder).map_err(|e| io_failure("resolve", folder, &e))?;
+            return Ok(Self::Replay { folder });
+        }
         let Some(model) = &args.model else {
             return match &args.base_url {
                 None => Ok(Self::Scripted),
@@ -61,7 +67,7 @@ impl Model {
 }
 
 /// Writes the example below the state folder and returns its configuration file.
-pub(super) fn write(state: &Path, model: &Model) -> Result<PathBuf, Failure> {
+pub(super) fn write(state: &Path, model: &Model, record: Option<&Path>) -> Result<PathBuf, Failure> {
     let folder = state.join("example");
     // The first file is the configuration, which is written with the paths of this run instead.
     for (path, content) in &FILES[1..] {
@@ -72,8 +78,12 @@ pub(super) fn write(state: &Path, model: &Model) -> Result<PathBuf, Failure> {
         std::fs::write(&file, content).map_err(|e| io_failure("write", &file, &e))?;
     }
     let file = state.join(CONFIG_FILE);
-    std::fs::write(&file, configuration(state, &folder, model))
-        .map_err(|e| io_failure("write", &file, &e))?;
+    let mut text = configuration(state, &folder, model);
+    if let Some(record) = record {
+        let record = std::path::absolute(record).map_err(|e| io_failure("resolve", record, &e))?;
+        text = recording(&text, &record);
+    }
+    std::fs::write(&file, text).map_err(|e| io_failure("write", &file, &e))?;
     Ok(file)
 }
 
@@ -100,7 +110,17 @@ fn configuration(state: &Path, folder: &Path, model: &Model) -> String {
             }
             text
         }
+        Model::Replay { folder } => {
+            let mut text = text.replace("provider = \"scripted\"", "provider = \"replay\"");
+            text.push_str(&format!("\n[model.replay]\npath = \"{}\"\n", inside_quotes(folder)));
+            text
+        }
     }
+}
+
+/// The configuration with a folder for recordings.
+pub(super) fn recording(configuration: &str, folder: &Path) -> String {
+    configuration.replace("\n[model]\n", &format!("\n[model]\nrecord = \"{}\"\n", inside_quotes(folder)))
 }
 
 /// A path for a TOML string that is there already.
@@ -138,6 +158,15 @@ mod tests {
         let mut carried: Vec<String> = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
         carried.sort();
         assert_eq!(found, carried);
+    }
+
+    #[test]
+    fn recordings_go_where_they_should() {
+        let (state, folder) = (Path::new("/s"), Path::new("/s/example"));
+        let text = recording(&configuration(state, folder, &Model::Scripted), Path::new("/tape"));
+        assert!(text.contains("[model]\nrecord = \"/tape\"\nprovider = \"scripted\""), "{text}");
+        let replay = configuration(state, folder, &Model::Replay { folder: PathBuf::from("/tape") });
+        assert!(replay.contains("provider = \"replay\"") && replay.contains("path = \"/tape\""));
     }
 
     #[test]
