@@ -103,6 +103,7 @@ mod tests {
             description: String::new(),
             input_schema: schema.clone(),
             idempotent: true,
+            read_only: true,
             deduplicates: false,
         };
         ToolRegistry::new(vec![tool("shop/orders.get"), tool("load_skill")])

@@ -103,6 +103,7 @@ pub fn definitions() -> Vec<ToolDefinition> {
         description: tool.description.to_owned(),
         input_schema: (tool.schema)(),
         idempotent: tool.idempotent,
+        read_only: false,
         deduplicates: false,
     });
     let mut all: Vec<ToolDefinition> = own.chain(harness_tools::definitions()).collect();

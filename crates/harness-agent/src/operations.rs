@@ -226,6 +226,9 @@ pub enum CallAction {
         arguments: BlockRef,
         /// Running it again with the same arguments changes nothing more.
         idempotent: bool,
+        /// Running it changes nothing at all.
+        #[serde(default)]
+        read_only: bool,
         /// Running it again with the same key changes nothing more.
         deduplicates: bool,
     },

@@ -55,6 +55,7 @@ pub(crate) fn register(prefix: &str, tool: &Tool) -> Result<ToolDefinition, Stri
             .annotations
             .as_ref()
             .is_some_and(|a| hint(a.idempotent_hint) || hint(a.read_only_hint)),
+        read_only: tool.annotations.as_ref().is_some_and(|a| hint(a.read_only_hint)),
         deduplicates: deduplicates(tool),
     })
 }

@@ -19,6 +19,8 @@ pub struct ToolDefinition {
     pub input_schema: Value,
     /// Calling it again with the same arguments changes nothing more: the idempotent or the read-only hint is set.
     pub idempotent: bool,
+    /// It changes nothing at all: the read-only hint is set. Implies `idempotent`.
+    pub read_only: bool,
     /// It acts once per idempotency key, so that a call whose outcome is unknown may be repeated with the same key.
     pub deduplicates: bool,
 }

@@ -7,6 +7,7 @@
 mod checks;
 mod duration;
 mod environment;
+mod file_models;
 mod models;
 mod operation;
 mod problem;
@@ -99,7 +100,7 @@ const ACTIVITIES: [&str; 18] = [
 const MODEL_ACTIVITY: &str = "invoke_model";
 const OLD_MODEL_ACTIVITY: &str = "invoke_llm";
 /// Keys that are read and checked and that nothing in this build acts on yet.
-const WITHOUT_EFFECT: [&str; 9] = [
+const WITHOUT_EFFECT: [&str; 11] = [
     "agents",
     "heartbeat",
     "retention",
@@ -109,6 +110,8 @@ const WITHOUT_EFFECT: [&str; 9] = [
     "context.history_event_bound",
     "o11y.otlp_endpoint",
     "o11y.trace_file",
+    "o11y.langfuse_host",
+    "o11y.service_name",
 ];
 
 /// The whole configuration. Paths are absolute.

@@ -82,7 +82,12 @@ mod tests {
     }
 
     fn tool() -> CallAction {
-        CallAction::Tool { arguments: BlockRef::to(b"{}"), idempotent: true, deduplicates: false }
+        CallAction::Tool {
+            arguments: BlockRef::to(b"{}"),
+            idempotent: true,
+            read_only: true,
+            deduplicates: false,
+        }
     }
 
     fn plan(steps: usize) -> CallAction {

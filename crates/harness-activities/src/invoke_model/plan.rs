@@ -63,8 +63,8 @@ fn plan_call(
     let Value::Object(arguments) = value else { return planned(summary, invalid(&name, "not an object")) };
     if !intrinsics::is_intrinsic(&tool.name) {
         let arguments = keep.bytes(Value::Object(arguments).to_string());
-        let (idempotent, deduplicates) = (tool.idempotent, tool.deduplicates);
-        return planned(summary, CallAction::Tool { arguments, idempotent, deduplicates });
+        let (idempotent, read_only, deduplicates) = (tool.idempotent, tool.read_only, tool.deduplicates);
+        return planned(summary, CallAction::Tool { arguments, idempotent, read_only, deduplicates });
     }
     let mut spill = Spill::default();
     match intrinsics::parse(&tool.name, &arguments, &mut spill) {

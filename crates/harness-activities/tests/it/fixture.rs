@@ -138,6 +138,7 @@ pub(crate) fn tool(name: &str, input_schema: Value) -> ToolDefinition {
         description: "A tool.".to_owned(),
         input_schema,
         idempotent: true,
+        read_only: true,
         deduplicates: false,
     }
 }

@@ -33,7 +33,7 @@ async fn a_good_call_is_planned_with_what_it_may() {
     let (fixture, answer) = asked(vec![call("c1", GET, r#" {"order_id": "48213"} "#)]).await;
     let planned = &answer.calls[0];
     assert_eq!((planned.name.as_str(), planned.summary.as_str()), (GET, "order_id: 48213"));
-    let CallAction::Tool { arguments, idempotent: true, deduplicates: true } = &planned.action else {
+    let CallAction::Tool { arguments, idempotent: true, deduplicates: true, .. } = &planned.action else {
         panic!("{planned:?}")
     };
     assert_eq!(fixture.bytes(arguments).await, r#"{"order_id":"48213"}"#);

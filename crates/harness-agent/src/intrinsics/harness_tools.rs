@@ -65,6 +65,7 @@ fn tool(name: &str, description: &str, input_schema: Value) -> ToolDefinition {
         description: description.to_owned(),
         input_schema,
         idempotent: true,
+        read_only: true,
         deduplicates: false,
     }
 }

@@ -190,7 +190,7 @@ impl CallSlot {
 
     /// Whether the call would change something if it went through, and a try of it is under way or ended unknown.
     pub(super) fn may_have_acted(&self) -> bool {
-        let changes = matches!(self.call.action, crate::CallAction::Tool { idempotent: false, .. });
+        let changes = matches!(self.call.action, crate::CallAction::Tool { read_only: false, .. });
         let under_way = matches!(&self.progress, CallProgress::Running(attempt) if matches!(attempt.pending, Pending::Activity(_)));
         changes && (under_way || self.uncertain)
     }

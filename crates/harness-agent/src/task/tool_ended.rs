@@ -65,7 +65,9 @@ fn try_tool(step: &mut Step<'_>, index: usize, number: u32) {
     let task_id = step.data.task_id.clone();
     let timeout_ms = step.data.settings.tool_timeout_ms;
     let Some(slot) = slot_mut(step, index) else { return };
-    let CallAction::Tool { arguments, idempotent, deduplicates } = slot.call.action.clone() else { return };
+    let CallAction::Tool { arguments, idempotent, read_only, deduplicates } = slot.call.action.clone() else {
+        return;
+    };
     let input = InvokeToolInput {
         idempotency_key: format!("{task_id}/{turn}/{index}"),
         task_id,
@@ -77,7 +79,7 @@ fn try_tool(step: &mut Step<'_>, index: usize, number: u32) {
     };
     let repeatable = idempotent || deduplicates;
     let on_crash = if repeatable { OnCrash::Rerun } else { OnCrash::ReportUnknown };
-    if !idempotent {
+    if !read_only {
         step.data.acted = true;
     }
     // The tool reports its own time-out; the engine's comes later and only for an activity that is stuck.

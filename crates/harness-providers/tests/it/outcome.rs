@@ -63,6 +63,7 @@ pub(crate) fn tool(name: &str) -> ToolDefinition {
         description: format!("Does {name}."),
         input_schema: json!({"type": "object", "properties": {"order_id": {"type": "string"}}}),
         idempotent: true,
+        read_only: true,
         deduplicates: false,
     }
 }

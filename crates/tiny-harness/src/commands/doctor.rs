@@ -41,6 +41,11 @@ pub(crate) async fn run(
     tools(config, env, program, &mut findings).await;
     for provider in &config.models.providers {
         let name = format!("provider {}", provider.name);
+        if provider.kind == ProviderKind::Unconfigured {
+            findings
+                .bad("provider", "no model is configured; set OPENAI_API_KEY, or start with --config FILE");
+            continue;
+        }
         match call(provider).await {
             Ok(answer) => findings.good(&name, &answer),
             Err(problem) => findings.bad(&name, &problem),
@@ -100,7 +105,7 @@ async fn tools(config: &Config, env: BTreeMap<String, String>, program: PathBuf,
     for plugin in &report.plugins {
         let (servers, skills) = (plugin.servers.len(), plugin.skills.len());
         findings
-            .good(&format!("plugin {}", plugin.name), &format!("{servers} tool servers, {skills} skills"));
+            .good(&format!("plugin {}", plugin.name), &format!("tool servers: {servers}, skills: {skills}"));
     }
     let group = TaskGroup::new();
     let options = StartOptions { env, program, on_commit: None, observer: None };

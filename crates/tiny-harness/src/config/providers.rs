@@ -7,7 +7,8 @@ use harness_providers::check_base_url;
 
 use super::{
     environment::Environment,
-    models::{Anthropic, Api, Compatible, Model, OpenAi, Replay, Scripted},
+    file_models,
+    models::{Anthropic, Api, Compatible, Model, OpenAi},
     problem::quoted,
     reader::{Reader, Table},
     section::{Section, Shown},
@@ -15,8 +16,8 @@ use super::{
 
 const OPENAI: &str = "openai";
 const ANTHROPIC: &str = "anthropic";
-const SCRIPTED: &str = "scripted";
-const REPLAY: &str = "replay";
+pub(super) const SCRIPTED: &str = "scripted";
+pub(super) const REPLAY: &str = "replay";
 /// Stands in when nothing at all is configured.
 const UNCONFIGURED: &str = "unconfigured";
 /// Names that `[providers.NAME]` must leave alone.
@@ -146,11 +147,11 @@ impl Models {
 }
 
 /// One configured provider before it is known whether it can be used.
-struct Candidate<'a> {
-    name: String,
-    table: Table<'a>,
+pub(super) struct Candidate<'a> {
+    pub(super) name: String,
+    pub(super) table: Table<'a>,
     /// `Err` holds why it cannot be used and what to do.
-    usable: Result<ProviderKind, (String, String)>,
+    pub(super) usable: Result<ProviderKind, (String, String)>,
 }
 
 /// Reads every table about models and decides.
@@ -164,8 +165,8 @@ pub(super) fn read<'a>(
     let mut model: Model = reader.section(&model_table, &[SCRIPTED, REPLAY]);
     let mut tables = Tables::new();
     let mut candidates = Vec::new();
-    candidates.extend(scripted(reader, &model_table, &mut tables));
-    candidates.extend(replay(reader, &model_table, &mut tables));
+    candidates.extend(file_models::scripted(reader, &model_table, &mut tables));
+    candidates.extend(file_models::replay(reader, &model_table, &mut tables));
     candidates.extend(openai(reader, root, environment, &mut tables));
     candidates.extend(anthropic(reader, root, environment, &mut tables));
     candidates.extend(compatible(reader, root, environment, &mut tables));
@@ -231,25 +232,6 @@ fn fallback(
         reader.refuse(table, "fallback", message, format!("use one of {}", known.join(", ")));
     }
     models
-}
-
-fn replay<'a>(reader: &mut Reader<'a>, model: &Table<'a>, tables: &mut Tables) -> Option<Candidate<'a>> {
-    let table = reader.table(model, REPLAY);
-    if !table.is_present() {
-        return None;
-    }
-    let section: Replay = reader.section(&table, &[]);
-    tables.push(("model.replay".to_owned(), section.show()));
-    let usable = if !table.has("path") || section.path.is_dir() {
-        Ok(ProviderKind::Replay { path: section.path })
-    } else {
-        Err((
-            format!("there is no folder {}", section.path.display()),
-            "write the folder that `record` filled; relative paths start where tiny-harness is started"
-                .to_owned(),
-        ))
-    };
-    Some(Candidate { name: REPLAY.to_owned(), table, usable })
 }
 
 /// The default provider: the one that is named, else the only one, else OpenAI.
@@ -318,25 +300,6 @@ fn missing(name: &str, listed: &str) -> (String, String) {
 
 /// Tables of the file by their path.
 pub(super) type Tables = Vec<(String, Shown)>;
-
-fn scripted<'a>(reader: &mut Reader<'a>, model: &Table<'a>, tables: &mut Tables) -> Option<Candidate<'a>> {
-    let table = reader.table(model, SCRIPTED);
-    if !table.is_present() {
-        return None;
-    }
-    let section: Scripted = reader.section(&table, &[]);
-    tables.push(("model.scripted".to_owned(), section.show()));
-    let usable = if !table.has("path") || section.path.is_file() {
-        Ok(ProviderKind::Scripted { path: section.path })
-    } else {
-        Err((
-            format!("there is no file {}", section.path.display()),
-            "write the path of a file of turns; relative paths start where tiny-harness is started"
-                .to_owned(),
-        ))
-    };
-    Some(Candidate { name: SCRIPTED.to_owned(), table, usable })
-}
 
 fn openai<'a>(
     reader: &mut Reader<'a>,

@@ -35,7 +35,7 @@ pub(super) async fn load(config: &Config, options: &StartOptions, group: &TaskGr
     for problem in &problems {
         tracing::warn!("tool server {}: {problem}", problem.server);
     }
-    tracing::info!("{} plugins, {} tools", report.plugins.len(), tools.catalogue().len());
+    tracing::info!("plugins: {}, tools: {}", report.plugins.len(), tools.catalogue().len());
     Extras { tools, skills: skills(&report.plugins), prompt: prompt(&report.plugins) }
 }
 

@@ -67,7 +67,10 @@ pub(super) fn message(id: &str) -> InboundMessage {
 }
 
 pub(super) fn tool(id: &str, idempotent: bool) -> PlannedCall {
-    call(id, CallAction::Tool { arguments: block("{}"), idempotent, deduplicates: false })
+    call(
+        id,
+        CallAction::Tool { arguments: block("{}"), idempotent, read_only: idempotent, deduplicates: false },
+    )
 }
 
 pub(super) fn call(id: &str, action: CallAction) -> PlannedCall {

@@ -112,7 +112,8 @@ fn an_unknown_outcome_is_reported_and_never_repeated() {
 #[test]
 fn a_call_with_a_key_is_repeated_under_the_same_key() {
     let mut task = Driver::modeling(Lifecycle::Delegated);
-    let action = CallAction::Tool { arguments: block("{}"), idempotent: false, deduplicates: true };
+    let action =
+        CallAction::Tool { arguments: block("{}"), idempotent: false, read_only: false, deduplicates: true };
     task.model(answer("", vec![call("pay", action)]));
     let first = task.only("invoke_tool");
     let key = task.input(&first)["idempotency_key"].clone();
@@ -187,4 +188,30 @@ fn a_flood_of_messages_is_read_in_portions_before_the_model_is_asked() {
     task.intake();
     let id = task.only("invoke_model");
     assert_eq!(task.input(&id)["fresh"].as_array().unwrap().len(), 101, "the answer and every message");
+}
+
+#[test]
+fn a_write_that_may_be_repeated_is_a_write_all_the_same() {
+    let write = || {
+        let action = CallAction::Tool {
+            arguments: block("{}"),
+            idempotent: true,
+            read_only: false,
+            deduplicates: false,
+        };
+        call("put", action)
+    };
+    let mut task = Driver::modeling(Lifecycle::Delegated);
+    task.model(answer("", vec![write()]));
+    task.took();
+    task.cancel();
+    assert!(task.took().contains("[put:outcome_unknown]"), "nobody knows whether it went through");
+
+    let mut task = Driver::modeling(Lifecycle::Delegated);
+    task.model(answer("", vec![write()]));
+    let id = task.only("invoke_tool");
+    task.complete(&id, tool_result("done"));
+    let reject = crate::IntrinsicRequest::RejectTask { reason: "not mine".into() };
+    task.model(answer("", vec![call("r", CallAction::Intrinsic(reject))]));
+    assert!(own_text(&task.state(), "r").starts_with("[task.effects_exist]"));
 }

@@ -126,8 +126,17 @@ fn a_refusal_waits_for_messages() {
 
 #[test]
 fn what_an_earlier_try_may_have_done_is_not_forgotten() {
-    let pay =
-        || call("pay", CallAction::Tool { arguments: block("{}"), idempotent: false, deduplicates: true });
+    let pay = || {
+        call(
+            "pay",
+            CallAction::Tool {
+                arguments: block("{}"),
+                idempotent: false,
+                read_only: false,
+                deduplicates: true,
+            },
+        )
+    };
     let uncertain = || {
         let mut task = Driver::modeling(Lifecycle::Delegated);
         task.model(answer("", vec![pay()]));
