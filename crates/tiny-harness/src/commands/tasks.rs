@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use harness_a2a::wire::{ListTasksRequest, Message, Part, Task, TaskState};
-use harness_model::{clean_terminal, names, one_line, truncate_chars};
+use harness_model::{TaskUsage, clean_terminal, names, one_line, truncate_chars};
 use serde_json::Value;
 
 use crate::{
@@ -108,6 +108,9 @@ async fn show(peer: &Peer, task: &str, json: bool) -> Result<(), Failure> {
         let part = |key: &str| one_line(participant.get(key).and_then(Value::as_str).unwrap_or_default());
         output::line(&format!("who      {} ({}, {})", part("id"), part("kind"), part("role")));
     }
+    if let Some(used) = used(&task) {
+        output::line(&format!("used     {used}"));
+    }
     let mut painter = Painter::new(&peer.client.card().name, output::columns());
     if let Some(plan) = Transcript::plan(&task) {
         output::text(&painter.paint(&plan));
@@ -122,6 +125,23 @@ async fn show(peer: &Peer, task: &str, json: bool) -> Result<(), Failure> {
         output::text(&painter.paint(&Line::artifact(artifact)));
     }
     Ok(())
+}
+
+/// What the task has used of its models; agents of other makes do not say.
+fn used(task: &Task) -> Option<String> {
+    let usage = task.metadata.as_ref()?.get(names::USAGE_KEY)?;
+    let usage: TaskUsage = serde_json::from_value(usage.clone()).ok()?;
+    let mut text = format!(
+        "{} model calls, {} tokens in ({} from the cache), {} out",
+        usage.calls, usage.input_tokens, usage.cached_tokens, usage.output_tokens
+    );
+    if usage.uncounted_calls > 0 {
+        text.push_str(&format!("; {} calls were not counted", usage.uncounted_calls));
+    }
+    if let Some(cost) = usage.cost_micro_usd {
+        text.push_str(&format!("; {}.{:06} USD", cost / 1_000_000, cost % 1_000_000));
+    }
+    Some(text)
 }
 
 fn speaker(message: &Message, agent: &str) -> String {
