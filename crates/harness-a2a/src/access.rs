@@ -100,7 +100,7 @@ pub(crate) fn visible(
 }
 
 /// Whether a text can be an identifier of a participant: printable ASCII without spaces, bounded.
-fn is_id(text: &str) -> bool {
+pub(crate) fn is_id(text: &str) -> bool {
     !text.is_empty() && text.len() <= limits::ID_CHARS_MAX && text.bytes().all(|b| b.is_ascii_graphic())
 }
 

@@ -1,17 +1,26 @@
 //! Signing in: optional security schemes that name who asks. Without one, identity is asserted and a perimeter must
 //! authenticate.
 
+mod jwt;
+mod key_set;
+mod verifying_key;
+
 use std::collections::HashMap;
 
 use a2a::{ApiKeySecurityScheme, HttpAuthSecurityScheme, SecurityRequirement};
 use harness_model::{ParticipantId, Secret};
+use harness_ports::{Clock, TaskGroup};
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{AUTHORIZATION, WWW_AUTHENTICATE},
 };
 use ring::hmac;
+use tracing::warn;
+
+pub use key_set::{JwksError, JwksSource};
 
 use crate::{A2aError, ErrorKind};
+use jwt::JwtVerifier;
 
 /// Realm of the challenges.
 const REALM: &str = "a2a";
@@ -31,6 +40,18 @@ pub enum SecurityScheme {
         /// Who has which key.
         tokens: Vec<StaticToken>,
     },
+    /// `Authorization: Bearer TOKEN`, the token being a JSON Web Token that an issuer has signed with RS256, PS256,
+    /// ES256 or EdDSA. It names its key, says when it expires, and has at most 8 KiB.
+    Jwt {
+        /// Who issues the tokens, exactly as their `iss` says.
+        issuer: String,
+        /// Whom the tokens are for: their `aud`, or one of several.
+        audience: String,
+        /// The claim that is the participant's id; usually `sub`.
+        participant_claim: String,
+        /// The issuer's keys.
+        jwks: JwksSource,
+    },
 }
 
 /// A token or key, and who has it. One participant may have several, so that they can be changed without a gap.
@@ -48,18 +69,13 @@ impl SecurityScheme {
         match self {
             Self::Bearer { .. } => "bearer",
             Self::ApiKey { .. } => "apiKey",
-        }
-    }
-
-    fn tokens(&self) -> &[StaticToken] {
-        match self {
-            Self::Bearer { tokens } | Self::ApiKey { tokens, .. } => tokens,
+            Self::Jwt { .. } => "jwt",
         }
     }
 
     fn challenge(&self) -> String {
         match self {
-            Self::Bearer { .. } => format!("Bearer realm=\"{REALM}\""),
+            Self::Bearer { .. } | Self::Jwt { .. } => format!("Bearer realm=\"{REALM}\""),
             Self::ApiKey { header, .. } => format!("ApiKey realm=\"{REALM}\", header=\"{header}\""),
         }
     }
@@ -76,19 +92,24 @@ impl SecurityScheme {
                 name: header.as_str().to_owned(),
                 description: None,
             }),
+            Self::Jwt { .. } => a2a::SecurityScheme::HttpAuth(HttpAuthSecurityScheme {
+                scheme: "Bearer".to_owned(),
+                description: None,
+                bearer_format: Some("JWT".to_owned()),
+            }),
         }
     }
 
     /// What a request presents for this scheme. Two values are none: nobody can tell which one counts.
     fn presented<'a>(&self, headers: &'a HeaderMap) -> Option<&'a [u8]> {
         let header = match self {
-            Self::Bearer { .. } => &AUTHORIZATION,
+            Self::Bearer { .. } | Self::Jwt { .. } => &AUTHORIZATION,
             Self::ApiKey { header, .. } => header,
         };
         let mut values = headers.get_all(header).iter();
         let value = values.next().filter(|_| values.next().is_none())?.as_bytes();
         match self {
-            Self::Bearer { .. } => {
+            Self::Bearer { .. } | Self::Jwt { .. } => {
                 let (scheme, token) = value.split_at_checked("Bearer ".len())?;
                 scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
             }
@@ -110,8 +131,31 @@ pub(crate) fn on_card(
 /// says nothing about any of them.
 pub(crate) struct Authentication {
     key: hmac::Key,
-    schemes: Vec<(SecurityScheme, Vec<(hmac::Tag, ParticipantId)>)>,
+    schemes: Vec<(SecurityScheme, Check)>,
     challenge: HeaderValue,
+}
+
+/// What a scheme's credentials are checked against.
+enum Check {
+    Tokens(Vec<(hmac::Tag, ParticipantId)>),
+    Jwt(JwtVerifier),
+}
+
+impl Check {
+    fn new(scheme: &SecurityScheme, key: &hmac::Key) -> Self {
+        match scheme {
+            SecurityScheme::Bearer { tokens } | SecurityScheme::ApiKey { tokens, .. } => {
+                let known = tokens.iter().filter(|token| !token.secret.reveal().is_empty());
+                let digest = |known: &StaticToken| {
+                    (hmac::sign(key, known.secret.reveal().as_bytes()), known.participant.clone())
+                };
+                Self::Tokens(known.map(digest).collect())
+            }
+            SecurityScheme::Jwt { issuer, audience, participant_claim, jwks } => {
+                Self::Jwt(JwtVerifier::new(issuer, audience, participant_claim, jwks.clone()))
+            }
+        }
+    }
 }
 
 impl Authentication {
@@ -121,35 +165,62 @@ impl Authentication {
             return None;
         }
         let key = hmac::Key::new(hmac::HMAC_SHA256, salt.as_bytes());
-        let challenge = schemes.iter().map(SecurityScheme::challenge).collect::<Vec<_>>().join(", ");
+        let mut challenges: Vec<String> = Vec::new();
+        for challenge in schemes.iter().map(SecurityScheme::challenge) {
+            // Known and signed tokens travel in the same header.
+            if !challenges.contains(&challenge) {
+                challenges.push(challenge);
+            }
+        }
         // Names of headers are header values.
-        let challenge =
-            HeaderValue::from_str(&challenge).unwrap_or_else(|_| HeaderValue::from_static("Bearer"));
-        let digests = |scheme: &SecurityScheme| {
-            let known = scheme.tokens().iter().filter(|token| !token.secret.reveal().is_empty());
-            known
-                .map(|known| (hmac::sign(&key, known.secret.reveal().as_bytes()), known.participant.clone()))
-                .collect()
-        };
-        let schemes = schemes.iter().map(|scheme| (scheme.clone(), digests(scheme))).collect();
+        let challenge = HeaderValue::from_str(&challenges.join(", "))
+            .unwrap_or_else(|_| HeaderValue::from_static("Bearer"));
+        let schemes = schemes.iter().map(|scheme| (scheme.clone(), Check::new(scheme, &key))).collect();
         Some(Self { key, schemes, challenge })
     }
 
-    /// Who signs in. Errors: nothing valid is presented, or credentials of two participants.
-    pub(crate) fn principal(&self, headers: &HeaderMap) -> Result<ParticipantId, A2aError> {
-        let mut found: Option<&ParticipantId> = None;
-        for (scheme, known) in &self.schemes {
-            let Some(presented) = scheme.presented(headers) else { continue };
-            for (tag, participant) in known {
-                if hmac::verify(&self.key, presented, tag.as_ref()).is_ok() {
-                    if found.is_some_and(|other| other != participant) {
-                        return Err(unauthenticated());
-                    }
-                    found = Some(participant);
-                }
+    /// Loads the keys of every issuer and keeps them fresh in the group. Errors: see [`JwksError`].
+    pub(crate) async fn follow_keys(&self, clock: &dyn Clock, group: &TaskGroup) -> Result<(), JwksError> {
+        for (_, check) in &self.schemes {
+            if let Check::Jwt(verifier) = check {
+                verifier.follow_keys(clock.now(), group).await?;
             }
         }
-        found.cloned().ok_or_else(unauthenticated)
+        Ok(())
+    }
+
+    /// Who signs in. Errors: nothing valid is presented, or credentials of two participants.
+    pub(crate) fn principal(
+        &self,
+        headers: &HeaderMap,
+        clock: &dyn Clock,
+    ) -> Result<ParticipantId, A2aError> {
+        let mut found: Vec<ParticipantId> = Vec::new();
+        let mut refusal = None;
+        for (scheme, check) in &self.schemes {
+            let Some(presented) = scheme.presented(headers) else { continue };
+            match check {
+                Check::Tokens(known) => {
+                    let is_presented =
+                        |tag: &hmac::Tag| hmac::verify(&self.key, presented, tag.as_ref()).is_ok();
+                    let owners = known.iter().filter(|(tag, _)| is_presented(tag));
+                    found.extend(owners.map(|(_, participant)| participant.clone()));
+                }
+                Check::Jwt(verifier) => match verifier.participant(presented, clock.now()) {
+                    Ok(participant) => found.push(participant),
+                    Err(reason) => refusal = Some(reason),
+                },
+            }
+        }
+        // With several schemes, what one refuses may be meant for another.
+        if let (Some(reason), true) = (refusal, found.is_empty()) {
+            warn!(%reason, "signed token refused");
+        }
+        found.dedup();
+        match (found.pop(), found.is_empty()) {
+            (Some(participant), true) => Ok(participant),
+            _ => Err(unauthenticated()),
+        }
     }
 
     /// The header that says how to sign in.

@@ -21,7 +21,7 @@ mod service;
 pub mod wire;
 
 pub use address_guard::{AddressGuard, ForbiddenUrl, InvalidAllowedAddress};
-pub use authentication::{SecurityScheme, StaticToken};
+pub use authentication::{JwksError, JwksSource, SecurityScheme, StaticToken};
 pub use client::{
     AgentClient, CardCache, CardPolicy, ClientError, ClientLimits, ClientOptions, EventStream, OwnRequests,
     ResumePolicy, StreamItem,

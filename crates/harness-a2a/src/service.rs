@@ -16,7 +16,7 @@ use harness_ports::{Clock, Engine, IdSource, Store, TaskGroup};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    A2aConfig, A2aError, PushError,
+    A2aConfig, A2aError, JwksError, PushError,
     access::Authority,
     authentication::Authentication,
     card::{PushDeclared, ServedCard},
@@ -55,7 +55,7 @@ pub(crate) struct Inner {
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) renderer: Renderer,
     pub(crate) card: ServedCard,
-    pub(crate) authentication: Option<Authentication>,
+    pub(crate) authentication: Option<Arc<Authentication>>,
     /// The sender of push notifications; the card declares them when there is one.
     pub(crate) push: Option<Push>,
 }
@@ -72,7 +72,7 @@ impl A2aService {
     ) -> Self {
         let renderer = Renderer::new(Arc::clone(&store), config.agent_id.clone());
         let card = ServedCard::of(&config, PushDeclared::No);
-        let authentication = Authentication::new(&config.security, store.install_id());
+        let authentication = Authentication::new(&config.security, store.install_id()).map(Arc::new);
         let inner =
             Inner { config, engine, store, clock, ids, redactor, renderer, card, authentication, push: None };
         Self { inner: Arc::new(inner) }
@@ -89,7 +89,7 @@ impl A2aService {
         let inner = Arc::new(Inner {
             card: ServedCard::of(&config, PushDeclared::Yes),
             push: Some(Push::new(settings, group)?),
-            authentication: Authentication::new(&config.security, self.inner.store.install_id()),
+            authentication: self.inner.authentication.clone(),
             config,
             engine: Arc::clone(&self.inner.engine),
             store: Arc::clone(&self.inner.store),
@@ -102,6 +102,17 @@ impl A2aService {
             push.resume(&inner);
         }
         Ok(Self { inner })
+    }
+
+    /// Loads the keys of the issuers whose tokens callers sign in with, for at most 10 seconds each, and from then on
+    /// keeps them fresh in `group`. Keys that cannot be loaded now are loaded later; until then their tokens admit
+    /// nobody. Without such issuers it does nothing. Must be called inside a Tokio runtime; the process must have
+    /// installed a TLS provider. Errors: keys may not come from there; the HTTP client cannot be built.
+    pub async fn follow_keys(&self, group: &TaskGroup) -> Result<(), JwksError> {
+        match &self.inner.authentication {
+            Some(authentication) => authentication.follow_keys(self.inner.clock.as_ref(), group).await,
+            None => Ok(()),
+        }
     }
 }
 

@@ -46,7 +46,9 @@ pub(super) fn authority(
         return Ok(Authority::Own);
     }
     match &service.inner.authentication {
-        Some(authentication) => authentication.principal(headers).map(Authority::Principal),
+        Some(authentication) => {
+            authentication.principal(headers, service.inner.clock.as_ref()).map(Authority::Principal)
+        }
         None => Ok(Authority::Asserted),
     }
 }

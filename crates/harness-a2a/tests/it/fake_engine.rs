@@ -19,7 +19,7 @@ use harness_ports::{
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 /// 2024-02-29T12:34:56.789Z.
-const BEGINNING: i64 = 1_709_210_096_789;
+pub(crate) const BEGINNING: i64 = 1_709_210_096_789;
 
 /// A clock that moves on by one second whenever somebody asks it.
 #[derive(Debug)]

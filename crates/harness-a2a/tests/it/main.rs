@@ -10,6 +10,7 @@ mod crowd;
 mod fake_engine;
 mod fuzz_smoke;
 mod identity;
+mod issuer;
 mod json_rpc;
 mod limits;
 mod new_tasks;
@@ -23,6 +24,7 @@ mod rest;
 mod sending;
 mod server;
 mod sign_in;
+mod signed_tokens;
 #[path = "../../src/client/sse_decoder.rs"]
 mod sse_decoder;
 mod streams;

@@ -76,6 +76,7 @@ pub(crate) async fn start_over(store: Arc<dyn Store>, configure: impl FnOnce(&mu
     if pushes {
         service = service.with_push(group.clone()).unwrap();
     }
+    service.follow_keys(&group).await.unwrap();
     let extra = axum::Router::new().route("/ui/tasks", axum::routing::get(|| async { "the user interface" }));
     let serving = serve(listener, router(service, extra), group.stop_token().clone(), group.clone());
     group.spawn(serving);

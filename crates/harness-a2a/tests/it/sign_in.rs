@@ -10,7 +10,7 @@ use crate::{
     server::{Server, start_with},
 };
 
-const OPERATIONS: [&str; 11] = [
+pub(crate) const OPERATIONS: [&str; 11] = [
     "SendMessage",
     "SendStreamingMessage",
     "GetTask",
@@ -45,7 +45,7 @@ fn secured(config: &mut A2aConfig) {
 type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], Result<&'a str, &'a str>);
 
 /// A request with these headers: its status, its challenge and its body.
-async fn exchange(
+pub(crate) async fn exchange(
     server: &Server,
     binding: Binding,
     (operation, params): (&str, Value),
@@ -64,7 +64,7 @@ async fn exchange(
 }
 
 /// The task of a send, or the message of the refusal.
-fn task_or_text(binding: Binding, body: &Value) -> Result<Value, String> {
+pub(crate) fn task_or_text(binding: Binding, body: &Value) -> Result<Value, String> {
     match body.get("error") {
         Some(error) => Err(error["message"].as_str().unwrap().to_owned()),
         None if binding == Binding::JsonRpc => Ok(body["result"]["task"].clone()),
