@@ -104,7 +104,6 @@ async fn tool_call_on(wire: Wire) {
     for (at, city) in CITIES.iter().cycle().take(ROUNDS * CITIES.len()).enumerate() {
         // Streamed first; the other form when that did not make it call.
         if call_once(&provider(wire, &model, at % 2 == 0), city).await {
-            println!("called its tool at try {}", at + 1);
             return;
         }
     }
