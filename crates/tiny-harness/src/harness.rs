@@ -109,6 +109,8 @@ impl Harness {
         let service = service
             .with_push(server.clone())
             .map_err(|error| Failure::general(format!("push notifications cannot be sent: {error}")))?;
+        let keys = service.follow_keys(&server).await;
+        keys.map_err(|error| Failure::general(format!("{error} (security.jwt.jwks)")))?;
         let router = harness_a2a::router(service, Default::default());
         server.spawn(harness_a2a::serve(listener, router, server.stop_token().clone(), server.clone()));
         Ok(Self {
@@ -181,11 +183,30 @@ fn a2a_config(config: &Config, base_url: &str, push_key: PushKey) -> Result<A2aC
     a2a.push_key = Some(push_key);
     a2a.push_guard = AddressGuard::allowing(&server.push_allowed)
         .map_err(|error| Failure::general(format!("{error} (server.push_allowed)")))?;
-    a2a.security = config.security.iter().map(security_scheme).collect::<Result<_, _>>()?;
+    if let Some(security) = &config.security {
+        a2a.security = security_schemes(security)?;
+    }
     Ok(a2a)
 }
 
-fn security_scheme(security: &Security) -> Result<SecurityScheme, Failure> {
+/// The schemes by which callers sign in: with tokens that are known here, with those of an issuer, or both.
+fn security_schemes(security: &Security) -> Result<Vec<SecurityScheme>, Failure> {
+    let mut schemes = Vec::new();
+    if !security.tokens.is_empty() {
+        schemes.push(token_scheme(security)?);
+    }
+    if let Some(jwt) = &security.jwt {
+        schemes.push(SecurityScheme::Jwt {
+            issuer: jwt.issuer.clone(),
+            audience: jwt.audience.clone(),
+            participant_claim: jwt.participant_claim.clone(),
+            jwks: jwt.jwks.0.clone(),
+        });
+    }
+    Ok(schemes)
+}
+
+fn token_scheme(security: &Security) -> Result<SecurityScheme, Failure> {
     let tokens = security.tokens.iter().map(|(participant, secret)| StaticToken {
         secret: secret.clone(),
         participant: participant.clone(),

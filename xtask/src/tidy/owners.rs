@@ -41,7 +41,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("jsonschema", &["harness-activities", "harness-mcp"]),
     ("percent-encoding", &["harness-a2a"]),
     ("reqwest", &["harness-a2a", "harness-mcp", "harness-providers"]),
-    // Signatures over requests; rustls chooses it too.
+    // Signatures over requests and tokens; rustls chooses it too.
     ("ring", &["harness-a2a"]),
     ("rmcp", &["harness-mcp"]),
     ("rusqlite", &["harness-store"]),

@@ -6,7 +6,7 @@ use super::{
         AgentsPolicy, Budget, Context, Heartbeat, Limits, O11y, Price, Retention, RetryPolicy, Store,
     },
     section::{KeyDoc, Section},
-    security::{SecurityTable, Token},
+    security::{Jwt, SecurityTable, Token},
     server::{Agent, Card, CardSkill, Server, Top},
     temporal::{Temporal, TemporalEmbedded},
 };
@@ -33,6 +33,7 @@ pub(crate) fn tables() -> Vec<TableDoc> {
         table::<Server>("server"),
         table::<SecurityTable>("security"),
         table::<Token>("security.tokens[]"),
+        table::<Jwt>("security.jwt"),
         table::<Card>("card"),
         table::<CardSkill>("card.skills[]"),
         table::<Model>("model"),

@@ -16,6 +16,9 @@ impl Config {
             for token in &security.listed {
                 table(&mut text, "[[security.tokens]]", token);
             }
+            if let Some(jwt) = &security.jwt {
+                table(&mut text, "[security.jwt]", jwt);
+            }
         }
         table(&mut text, "[card]", &self.card);
         for skill in &self.card_skills {

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use harness_a2a::JwksSource;
 use harness_model::Lifecycle;
 use harness_telemetry::LogLevel;
 
@@ -264,4 +265,28 @@ fn fallbacks_and_recordings() {
     assert!(models.record.is_some_and(|folder| folder.ends_with("tape")));
     let problems = file(&text.replace("\"other\"]", "\"nobody:x\"]")).problems();
     assert!(problems.contains("`fallback` names `nobody:x`"), "{problems}");
+}
+
+#[test]
+fn signed_tokens_open_the_door_alone_or_beside_others() {
+    let text = format!(
+        "[server]\nbind = \"0.0.0.0:80\"\nbase_url = \"https://a.example\"\n[security.jwt]\n\
+         issuer = \"https://issuer.example/\"\naudience = \"agent\"\njwks = \"h.toml\"\n{LOCAL_MODEL}"
+    );
+    let case = file(&text);
+    let config = case.accepted();
+    let security = config.security.as_ref().unwrap();
+    let jwt = security.jwt.as_ref().unwrap();
+    assert_eq!((security.tokens.len(), jwt.participant_claim.as_str()), (0, "sub"));
+    assert_eq!(jwt.jwks.0, JwksSource::File(case.folder.path().join("h.toml")));
+    assert!(
+        config.show().contains("[security.jwt]\nissuer = \"https://issuer.example/\""),
+        "{}",
+        config.show()
+    );
+    let token = "[[security.tokens]]\nparticipant = \"ada\"\ntoken_env = \"ADA_TOKEN\"\n";
+    let both = text.replace("\"h.toml\"", "\"https://issuer.example/keys\"") + token;
+    let security = file(&both).env("ADA_TOKEN", "0123456789abcdef").accepted().security.unwrap();
+    let url = JwksSource::Url("https://issuer.example/keys".to_owned());
+    assert_eq!((security.tokens.len(), security.jwt.map(|jwt| jwt.jwks.0)), (1, Some(url)));
 }

@@ -212,3 +212,27 @@ fn sign_in() {
     configuration error: the token is shorter than 16 characters; make one with `openssl rand -hex 32` (SHORT)
     "#);
 }
+
+#[test]
+fn sign_in_with_signed_tokens() {
+    let jwt = |jwks: &str, more: &str| {
+        format!("[security]\n{more}[security.jwt]\nissuer = \" \"\naudience = \"a\"\njwks = \"{jwks}\"\n")
+    };
+    let problems =
+        |jwks: &str, more: &str| file(&jwt(jwks, more)).env("OPENAI_API_KEY", "sk-abcdefghij").problems();
+    let empty =
+        file("[security]\n[security.jwt]\nparticipant_claim = \"\"\n").env("OPENAI_API_KEY", "sk-abcdefghij");
+    let unsafe_address = problems("http://issuer.example/keys", "header = \"X-Key\"\n");
+    let all = [unsafe_address, problems("keys.json", ""), empty.problems()].join("\n");
+    assert_snapshot!(all, @r#"
+    configuration error: h.toml:2: `header` is for the tokens of [[security.tokens]], and there are none; remove it; signed tokens travel in `Authorization` (security.header)
+    configuration error: h.toml:4: `issuer` must not be empty; give it a text, or remove the line for the default (security.jwt.issuer)
+    configuration error: h.toml:6: `jwks` must be an https address without user information, or http on a literal loopback address; write it as `https://host/path`, or give the path of a file (security.jwt.jwks)
+    configuration error: h.toml:3: `issuer` must not be empty; give it a text, or remove the line for the default (security.jwt.issuer)
+    configuration error: h.toml:5: `jwks` names `DIR/keys.json`, which is not a file; give the address or the file of the issuer's keys (security.jwt.jwks)
+    configuration error: h.toml:2: `issuer` is required; add `issuer = "..."` (security.jwt.issuer)
+    configuration error: h.toml:2: `audience` is required; add `audience = "..."` (security.jwt.audience)
+    configuration error: h.toml:2: `jwks` is required; add `jwks = "https://issuer.example.com/.well-known/jwks.json"` (security.jwt.jwks)
+    configuration error: h.toml:3: `participant_claim` must not be empty; give it a text, or remove the line for the default (security.jwt.participant_claim)
+    "#);
+}
