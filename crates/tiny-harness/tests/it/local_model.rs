@@ -18,6 +18,9 @@ const ORDERS: [&str; 6] = [
     "Order 48213?",
 ];
 
+/// Rounds of them before the test gives up.
+const ROUNDS: usize = 4;
+
 /// States in which a turn can end. A model of this size also answers nothing at all, or what is no call.
 const ENDS: [&str; 3] = ["COMPLETED", "INPUT_REQUIRED", "FAILED"];
 
@@ -35,7 +38,7 @@ async fn a_real_model_calls_a_real_tool_inside_a_task() {
     // The model calls the first tool it is shown, and tools are sorted by name.
     let rig = Rig::without_model(&tables).plugin("a-shop", &servers);
     let server = rig.serve().await;
-    for (number, order) in ORDERS.into_iter().enumerate() {
+    for (number, order) in ORDERS.into_iter().cycle().take(ROUNDS * ORDERS.len()).enumerate() {
         let task = server.ada().send(message(&format!("m-{number}"), order)).await;
         assert!(ENDS.contains(&state(&task)), "{task}");
         let log = server.process.stderr();
@@ -45,5 +48,5 @@ async fn a_real_model_calls_a_real_tool_inside_a_task() {
             return;
         }
     }
-    panic!("no tool call in {} tasks\n{}", ORDERS.len(), server.process.stderr());
+    panic!("no tool call in {} tasks\n{}", ROUNDS * ORDERS.len(), server.process.stderr());
 }
