@@ -11,6 +11,8 @@ mod plan;
 mod scrubbed_text;
 mod summary;
 
+use std::sync::Arc;
+
 use harness_agent::{
     AnswerText, InvokeModelInput, ItemDraft, ModelAnswer, ModelOutcome,
     context::{AssembledContext, ContextParts, assemble, estimate_tokens},
@@ -110,7 +112,7 @@ fn request(
         reasoning_effort: input.reasoning_effort.clone(),
         instructions: redactor.text(&context.instructions),
         input: outbound::redacted(context.input, redactor),
-        tools: host.registry.definitions().to_vec(),
+        tools: Arc::clone(host.registry.definitions()),
         response_format: None,
         cache_key: input.task_id.to_string(),
         max_output_tokens: host.deps.context.max_output_tokens,

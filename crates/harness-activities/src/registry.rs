@@ -1,6 +1,9 @@
 //! The tools there are, and whether arguments match their schemas.
 
-use std::{collections::HashMap, sync::OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use harness_agent::{context::tool_chars, intrinsics};
 use harness_model::{clean_field, truncate_chars};
@@ -20,7 +23,7 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// The tools there are, the harness's own included.
 #[derive(Debug)]
 pub(crate) struct ToolRegistry {
-    definitions: Vec<ToolDefinition>,
+    definitions: Arc<[ToolDefinition]>,
     validators: Vec<OnceLock<Option<Validator>>>,
     positions: HashMap<String, usize>,
     chars: u64,
@@ -41,11 +44,11 @@ impl ToolRegistry {
         let positions = definitions.iter().enumerate().map(|(at, tool)| (tool.name.clone(), at)).collect();
         let validators = definitions.iter().map(|_| OnceLock::new()).collect();
         let chars = definitions.iter().map(tool_chars).sum();
-        Self { definitions, validators, positions, chars }
+        Self { definitions: definitions.into(), validators, positions, chars }
     }
 
     /// Every tool, sorted by name.
-    pub(crate) fn definitions(&self) -> &[ToolDefinition] {
+    pub(crate) fn definitions(&self) -> &Arc<[ToolDefinition]> {
         &self.definitions
     }
 

@@ -1,6 +1,6 @@
 //! The model port: one request, one stream of text and one whole answer.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::stream::BoxStream;
 use harness_model::{CallId, ErrorCode, ItemPart, MessageId, ModelOutput, TaskId, codes};
@@ -19,8 +19,8 @@ pub struct ModelRequest {
     pub instructions: String,
     /// The conversation. Every call of a model answer is followed by exactly one result for it.
     pub input: Vec<InputItem>,
-    /// The tools, sorted by name.
-    pub tools: Vec<ToolDefinition>,
+    /// The tools, sorted by name. Shared: every request of a process has the same ones.
+    pub tools: Arc<[ToolDefinition]>,
     /// A JSON schema the text must match.
     pub response_format: Option<Value>,
     /// Equal for requests that share a prefix.

@@ -1,5 +1,7 @@
 //! A real model over a real server. It proves the wire, not the wisdom: shapes are asserted, never sense.
 
+use std::sync::Arc;
+
 use harness_model::Finish;
 use harness_ports::{InputItem, ModelErrorKind, ModelRequest};
 use harness_providers::{Api, EndpointConfig, HttpProvider};
@@ -28,7 +30,7 @@ fn provider(wire: Wire, model: &LocalModel, stream: bool) -> HttpProvider {
 }
 
 fn plain(text: &str) -> ModelRequest {
-    ModelRequest { input: vec![user(text)], tools: Vec::new(), max_output_tokens: 24, ..request() }
+    ModelRequest { input: vec![user(text)], tools: Arc::default(), max_output_tokens: 24, ..request() }
 }
 
 #[tokio::test]
@@ -118,7 +120,7 @@ async fn call_once(provider: &HttpProvider, city: &str) -> bool {
     };
     let asked = ModelRequest {
         input: vec![user(&format!("What is the weather in {city}?"))],
-        tools: vec![weather],
+        tools: [weather].into(),
         max_output_tokens: 96,
         ..request()
     };

@@ -1,5 +1,7 @@
 //! What is sent on Responses and Messages. Chat Completions has its own file.
 
+use std::sync::Arc;
+
 use harness_model::{Finish, ItemPart};
 use harness_ports::{InputItem, ModelErrorKind, ModelRequest};
 use harness_providers::{Api, EndpointConfig, HttpProvider};
@@ -100,8 +102,12 @@ async fn a_plain_request_on_responses_has_nothing_that_was_not_asked_for() {
     let server = FakeServer::start(Said::text(&["Hi"]).streamed(Wire::Responses)).await;
     let api = Api::Responses { encrypted_reasoning: false };
     let provider = HttpProvider::new(api, config(&server.base_url, true)).unwrap();
-    let request =
-        ModelRequest { tools: Vec::new(), cache_key: "k".repeat(65), max_output_tokens: 9_000, ..request() };
+    let request = ModelRequest {
+        tools: Arc::default(),
+        cache_key: "k".repeat(65),
+        max_output_tokens: 9_000,
+        ..request()
+    };
     run(&provider, request).await.unwrap();
     let body = server.requests().remove(0);
     let keys: Vec<&String> = body.as_object().unwrap().keys().collect();

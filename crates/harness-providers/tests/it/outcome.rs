@@ -44,7 +44,7 @@ pub(crate) fn request() -> ModelRequest {
         reasoning_effort: None,
         instructions: "Be brief.".to_owned(),
         input: vec![user("Hello")],
-        tools: vec![tool("create_plan"), tool("shop/orders.get_order")],
+        tools: [tool("create_plan"), tool("shop/orders.get_order")].into(),
         response_format: None,
         cache_key: "task-1".to_owned(),
         max_output_tokens: 1_000,

@@ -115,7 +115,7 @@ async fn a_request_that_differs_is_refused_with_the_difference() {
 
     let changed = [
         ModelRequest { instructions: "Be long.".to_owned(), ..request() },
-        ModelRequest { tools: Vec::new(), ..request() },
+        ModelRequest { tools: Arc::default(), ..request() },
         ModelRequest { max_output_tokens: 7, ..request() },
         ModelRequest { model: Some("other".to_owned()), ..request() },
         ModelRequest { response_format: Some(json!({"type": "object"})), ..request() },

@@ -1,5 +1,7 @@
 //! What is sent: the conversation in the wire's terms, and what never leaves.
 
+use std::sync::Arc;
+
 use harness_model::{BlockRef, ItemPart};
 use harness_ports::{InputItem, ModelErrorKind, ModelRequest};
 use harness_providers::{ChatCompletionsConfig, ChatCompletionsProvider};
@@ -74,7 +76,7 @@ async fn a_whole_request() {
 #[tokio::test]
 async fn a_streamed_request_asks_for_usage_and_keeps_to_the_cap() {
     let server = FakeServer::start(Reply::json(200, ANSWER)).await;
-    let request = ModelRequest { tools: Vec::new(), max_output_tokens: 50_000, ..request() };
+    let request = ModelRequest { tools: Arc::default(), max_output_tokens: 50_000, ..request() };
     run(&provider(&server.base_url, true), request).await.unwrap();
     let body = server.requests().remove(0);
     assert_eq!(body["stream_options"], json!({"include_usage": true}));

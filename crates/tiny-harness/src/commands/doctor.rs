@@ -1,6 +1,6 @@
 //! `tiny-harness doctor`: finds out what works here, and says what to do about what does not.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use harness_model::{ItemPart, ModelOutput, one_line, truncate_chars};
@@ -147,7 +147,7 @@ async fn answer(provider: &dyn ModelProvider) -> Result<ModelOutput, ModelError>
         reasoning_effort: None,
         instructions: "You answer in one word.".to_owned(),
         input: vec![InputItem::User { parts: vec![ItemPart::Text(text.to_owned())] }],
-        tools: Vec::new(),
+        tools: Arc::default(),
         response_format: None,
         cache_key: "doctor".to_owned(),
         max_output_tokens: OUTPUT_TOKENS,
