@@ -39,7 +39,13 @@ pub(super) async fn task_facts(
         }
     };
     // A turn begins with a status, so the chunks of its answer come after the newest one.
-    let (message_text, logged) = futures::try_join!(message, logged(store, input, Some(task.status_seq)))?;
+    let logged = async {
+        if task.last_seq == task.status_seq {
+            return Ok(Logged { begun: false, text: String::new() });
+        }
+        logged(store, input, Some(task.status_seq)).await
+    };
+    let (message_text, logged) = futures::try_join!(message, logged)?;
     Ok(TaskFacts { message_text, logged })
 }
 
