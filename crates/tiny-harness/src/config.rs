@@ -348,7 +348,7 @@ fn read_server<'a>(reader: &mut Reader<'a>, root: &Table<'a>, signed_in: bool) -
                 "`bind` {} can be reached from other machines and nothing authenticates requests",
                 quoted(&bind)
             ),
-            "bind to 127.0.0.1, add [[security.tokens]], or put an authenticating proxy in front and set \
+            "bind to 127.0.0.1, let callers sign in ([security]), or put an authenticating proxy in front and set \
              `perimeter = true`"
                 .to_owned(),
         );

@@ -72,7 +72,7 @@ fn a_data_folder_that_was_linked_away_is_not_followed() {
     fixture.good("p").write("outside/x", "x");
     fixture.link("data/p/work", fixture.path("outside"));
     fixture
-        .write("p/mcp.json", mcp(r#"{"a":{"type":"stdio","command":"x","cwd":"${PLUGIN_DATA}/work/new"}}"#));
+        .write("p/mcp.json", mcp(r#"{"a":{"type":"stdio","command":"x","cwd":"${PLUGIN_DATA}/kept/new"}}"#));
     let report = fixture.load(&["p"]);
     assert!(report.plugins[0].servers.is_empty());
     assert!(!fixture.path("outside/new").exists());

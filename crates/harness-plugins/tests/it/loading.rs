@@ -10,7 +10,7 @@ use crate::fixture::{Fixture, NAMESPACE, assert_contained, mcp, skipped};
 const SERVERS: &str = r#"{
     "orders": {"type":"stdio","command":"tiny-harness","args":["demo-server","${PLUGIN_DATA}/x","${HOME}"],
                "env":{"CONFIG":"${PLUGIN_ROOT}/config.json"}},
-    "own": {"type":"stdio","command":"./bin/server","cwd":"${PLUGIN_DATA}/work/deep"},
+    "own": {"type":"stdio","command":"./bin/server","cwd":"${PLUGIN_DATA}/kept/deep"},
     "remote": {"type":"streamable-http","url":"https://example.com/mcp","headers":{"X-Tenant":"t"}}
 }"#;
 
@@ -80,7 +80,7 @@ fn a_whole_plugin_loads() {
         }
     );
     let McpTransport::Stdio { command, cwd, .. } = &plugin.servers[1].transport else { panic!() };
-    assert_eq!((command, cwd), (&text(&root.join("bin/server")), &data.join("work/deep")));
+    assert_eq!((command, cwd), (&text(&root.join("bin/server")), &data.join("kept/deep")));
     assert!(cwd.is_dir());
     assert_eq!(
         plugin.servers[2].transport,

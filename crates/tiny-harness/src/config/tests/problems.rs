@@ -87,7 +87,7 @@ fn a_server_that_others_can_reach() {
         .env("OPENAI_API_KEY", "k");
     assert_snapshot!(case.problems(), @r#"
     configuration error: h.toml:1: `base_url` is required when `bind` is `0.0.0.0:8080`: it is no address that others can call; add `base_url = "https://..."`, the address by which clients reach this server (server.base_url)
-    configuration error: h.toml:2: `bind` `0.0.0.0:8080` can be reached from other machines and nothing authenticates requests; bind to 127.0.0.1, add [[security.tokens]], or put an authenticating proxy in front and set `perimeter = true` (server.bind)
+    configuration error: h.toml:2: `bind` `0.0.0.0:8080` can be reached from other machines and nothing authenticates requests; bind to 127.0.0.1, let callers sign in ([security]), or put an authenticating proxy in front and set `perimeter = true` (server.bind)
     configuration error: h.toml:3: `anonymous` is the id of this agent itself; choose another participant id (server.anonymous)
     "#);
 }
