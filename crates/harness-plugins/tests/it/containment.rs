@@ -70,7 +70,7 @@ fn a_manifest_or_a_component_folder_from_outside_is_refused() {
 fn a_data_folder_that_was_linked_away_is_not_followed() {
     let fixture = Fixture::new();
     fixture.good("p").write("outside/x", "x");
-    fixture.link("data/p/work", fixture.path("outside"));
+    fixture.link("data/p/kept", fixture.path("outside"));
     fixture
         .write("p/mcp.json", mcp(r#"{"a":{"type":"stdio","command":"x","cwd":"${PLUGIN_DATA}/kept/new"}}"#));
     let report = fixture.load(&["p"]);
