@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -32,6 +33,7 @@ pub(crate) async fn run(
 ) -> Result<Stopped, Failure> {
     // Before anything is started: a signal during the start must end in an orderly way as well.
     let stop = stop_signal()?;
+    raise_descriptor_limit();
     let on_commit = args.faults.crash_at.as_deref().map(faults::crash_hook).transpose()?;
     let options = StartOptions { env, program, on_commit, observer: Some(Arc::new(ActivityLog)) };
     let harness = Harness::start(config, options).await?;
@@ -42,6 +44,17 @@ pub(crate) async fn run(
         tracing::warn!("not everything ended within the grace; it goes on at the next start");
     }
     Ok(stopped)
+}
+
+/// Each subscriber holds a connection, and the usual soft limit of open files is smaller than a crowd. The hard limit is
+/// what the operator decided; a system that refuses leaves things as they are.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current < limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
+    {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// Resolves when the process is asked to stop.

@@ -15,6 +15,7 @@ mod garbage_requests;
 mod garbage_setup;
 mod http_tools;
 mod local_model;
+mod races;
 mod rig;
 mod stored;
 mod tool_servers;
