@@ -29,6 +29,11 @@ const TOOLS: &[Tool] = &[
         used_for: "A2A clients and kits of others, for `cargo xtask conformance`",
         script: "tools/a2a-kits/setup.py",
     },
+    Tool {
+        name: "temporal",
+        used_for: "tests against a real Temporal server on this machine",
+        script: "tools/temporal/setup.py",
+    },
 ];
 
 fn run(session: &Session, arguments: &[String]) -> Outcome {
