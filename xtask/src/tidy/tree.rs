@@ -7,7 +7,7 @@ use std::{
 
 use crate::session::Failure;
 
-/// Directories that hold no sources of ours.
+/// What holds no sources of ours. `.git` is a file in a second working tree.
 const SKIPPED: &[&str] = &[".git", ".state", ".tools", "node_modules", "target"];
 /// Bytes of the largest file that is looked at; lock files and captures may be larger.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -45,9 +45,12 @@ impl Tree {
             for entry in fs::read_dir(root.join(&directory)).map_err(unreadable)? {
                 let entry = entry.map_err(unreadable)?;
                 let name = entry.file_name().to_string_lossy().into_owned();
+                if SKIPPED.contains(&name.as_str()) {
+                    continue;
+                }
                 let kind = entry.file_type().map_err(unreadable)?;
                 let path = directory.join(&name);
-                if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
+                if kind.is_dir() {
                     directories.push(path);
                 } else if kind.is_file() && entry.metadata().map_err(unreadable)?.len() <= FILE_BYTES_MAX {
                     let bytes = fs::read(root.join(&path)).map_err(unreadable)?;
