@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use a2a::{AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill};
 use bytes::Bytes;
-use harness_model::{BlockId, names};
+use chrono::{DateTime, Utc};
+use harness_model::{BlockId, Timestamp, names};
+use http::{HeaderMap, header};
 use serde_json::{Value, json};
 
 use crate::{A2aConfig, authentication};
@@ -40,16 +42,43 @@ pub(crate) struct ServedCard {
     pub(crate) body: Bytes,
     /// Strong entity tag, quotes included.
     pub(crate) etag: String,
+    /// When this process made it; HTTP dates have whole seconds.
+    modified: DateTime<Utc>,
 }
 
 impl ServedCard {
-    pub(crate) fn of(config: &A2aConfig, push: PushDeclared) -> Self {
+    /// The card of a configuration, made `at` this time.
+    pub(crate) fn of(config: &A2aConfig, push: PushDeclared, at: Timestamp) -> Self {
         let mut value = serde_json::to_value(agent_card(config, push)).unwrap_or(Value::Null);
         // Maps of the wire types have no order of their own.
         value.sort_all_objects();
         let body = Bytes::from(value.to_string());
         let etag = format!("\"{}\"", &BlockId::of(&body).as_str()[..32]);
-        Self { body, etag }
+        let modified = DateTime::from_timestamp(at.as_millis().div_euclid(1_000), 0).unwrap_or_default();
+        Self { body, etag, modified }
+    }
+
+    /// The same configuration with or without push notifications, made at the same time.
+    pub(crate) fn remade(&self, config: &A2aConfig, push: PushDeclared) -> Self {
+        Self::of(config, push, Timestamp::from_millis(self.modified.timestamp_millis()))
+    }
+
+    /// The value of `Last-Modified`. Source: RFC 9110 section 5.6.7.
+    pub(crate) fn last_modified(&self) -> String {
+        self.modified.format("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    }
+
+    /// Whether a request says that its sender has this card. A tag counts more than a date. Source: RFC 9110
+    /// section 13.2.2.
+    pub(crate) fn is_known_to(&self, headers: &HeaderMap) -> bool {
+        let texts = |name| headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        if headers.contains_key(header::IF_NONE_MATCH) {
+            let tags = texts(header::IF_NONE_MATCH).flat_map(|value| value.split(','));
+            let mut tags = tags.map(|tag| tag.trim().trim_start_matches("W/"));
+            return tags.any(|tag| tag == self.etag || tag == "*");
+        }
+        let dates = texts(header::IF_MODIFIED_SINCE).map(DateTime::parse_from_rfc2822);
+        dates.flatten().any(|since| since >= self.modified)
     }
 }
 

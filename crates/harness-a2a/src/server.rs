@@ -56,12 +56,11 @@ async fn card(State(service): State<A2aService>, headers: HeaderMap) -> Response
     let card = &service.inner.card;
     let shared = [
         (header::ETAG, card.etag.clone()),
+        (header::LAST_MODIFIED, card.last_modified()),
         (header::CACHE_CONTROL, CARD_MAX_AGE.to_owned()),
         (header::CONTENT_TYPE, "application/json".to_owned()),
     ];
-    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let mut tags = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
-    if tags.any(|tag| tag == card.etag || tag == "*") {
+    if card.is_known_to(&headers) {
         return (StatusCode::NOT_MODIFIED, shared).into_response();
     }
     (shared, card.body.clone()).into_response()

@@ -71,7 +71,7 @@ impl A2aService {
         redactor: Arc<Redactor>,
     ) -> Self {
         let renderer = Renderer::new(Arc::clone(&store), config.agent_id.clone());
-        let card = ServedCard::of(&config, PushDeclared::No);
+        let card = ServedCard::of(&config, PushDeclared::No, clock.now());
         let authentication = Authentication::new(&config.security, store.install_id()).map(Arc::new);
         let inner =
             Inner { config, engine, store, clock, ids, redactor, renderer, card, authentication, push: None };
@@ -87,7 +87,7 @@ impl A2aService {
         let config = self.inner.config.clone();
         let settings = PushSettings { key, guard: config.push_guard.clone(), retry: config.push_retry };
         let inner = Arc::new(Inner {
-            card: ServedCard::of(&config, PushDeclared::Yes),
+            card: self.inner.card.remade(&config, PushDeclared::Yes),
             push: Some(Push::new(settings, group)?),
             authentication: self.inner.authentication.clone(),
             config,

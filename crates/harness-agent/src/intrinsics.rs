@@ -210,7 +210,7 @@ mod tests {
     fn an_artifact_has_exactly_one_content_per_part() {
         let request = parsed(
             "publish_artifact",
-            json!({"name": "report", "parts": [{"text": "hi"}, {"data": {"a": 1}}, {"file": {"name": "a.bin", "base64": "AAEC"}}, {"url": "https://x.example/a"}]}),
+            json!({"name": "report", "parts": [{"text": "hi"}, {"data": {"a": 1}}, {"file": {"name": "a.bin", "base64": "AAEC"}}, {"url": "https://x.example/a", "filename": "a.pdf"}]}),
         );
         let Ok(IntrinsicRequest::PublishArtifact { parts, .. }) = request else {
             panic!("{request:?}");
@@ -219,6 +219,8 @@ mod tests {
         assert!(matches!(parts[1].body, ContentBody::Data(_)));
         assert!(matches!(&parts[2].body, ContentBody::Raw(block) if block.bytes == 3));
         assert!(matches!(parts[3].body, ContentBody::Url(_)));
+        let names = parts.iter().map(|part| part.filename.as_deref()).collect::<Vec<_>>();
+        assert_eq!(names, [None, None, Some("a.bin"), Some("a.pdf")]);
         assert!(
             parsed("publish_artifact", json!({"name": "r", "parts": [{"text": "a", "url": "https://b"}]}))
                 .is_err()

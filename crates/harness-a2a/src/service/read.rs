@@ -140,7 +140,9 @@ impl A2aService {
             }
             None => Feed::of_task(&self.inner, snapshot, call.stop.clone()),
             Some(after) if after > snapshot.last_seq => {
-                return Err(A2aError::invalid_params("Last-Event-ID is not an event of this task"));
+                let text =
+                    format!("the task has no event {after} yet; its last one is {}", snapshot.last_seq);
+                return Err(A2aError::invalid_params(text));
             }
             Some(after) => Feed::resumed(&self.inner, &snapshot, after, call.stop.clone()),
         };

@@ -54,6 +54,30 @@ async fn a_known_card_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn a_card_that_has_not_changed_since_is_not_sent_again() {
+    let server = start().await;
+    let get = || server.http.get(format!("{}{CARD}", server.base));
+    let made = "Thu, 29 Feb 2024 12:34:56 GMT";
+    for (since, tag, status) in [
+        (made, None, 304),
+        ("Fri, 01 Mar 2024 00:00:00 GMT", None, 304),
+        ("Thu, 29 Feb 2024 12:34:55 GMT", None, 200),
+        ("yesterday", None, 200),
+        (made, Some("\"other\""), 200),
+        ("Thu, 29 Feb 2024 12:34:55 GMT", Some("*"), 304),
+    ] {
+        let request = get().header("if-modified-since", since);
+        let request = match tag {
+            Some(tag) => request.header("if-none-match", tag),
+            None => request,
+        };
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{since} {tag:?}");
+        assert_eq!(response.headers()["last-modified"], made);
+    }
+}
+
+#[tokio::test]
 async fn own_routes_come_before_those_of_the_binding() {
     let server = start().await;
     for (path, body) in [("/healthz", "ok\n"), ("/ui/tasks", "the user interface")] {

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{IntrinsicRequest, Spill, StateTool, capped, object, text_argument};
 
+/// Characters of the name of a file.
+const FILE_NAME_CHARS_MAX: usize = 200;
+
 pub(super) const TOOL: StateTool = StateTool {
     name: "publish_artifact",
     description: "Publish a result of this task as a named artifact: a document, data, a file or a link. Use it for what \
@@ -31,6 +34,7 @@ fn schema() -> Value {
             "file": file,
             "url": {"type": "string", "description": "An http or https link."},
             "media_type": {"type": "string"},
+            "filename": {"type": "string", "description": "File name of a text, data or url; a file has its own."},
         }),
         &[],
     );
@@ -67,7 +71,8 @@ fn part(fields: &Map<String, Value>, spill: &mut Spill) -> Result<ContentPart, S
         return Err(format!("exactly one of text, data, file, url is needed, {given} are given"));
     }
     let media_type = fields.get("media_type").and_then(Value::as_str).map(str::to_owned);
-    let part = |body| ContentPart { body, media_type: media_type.clone(), filename: None };
+    let filename = fields.get("filename").and_then(Value::as_str).and_then(file_name);
+    let part = |body| ContentPart { body, media_type: media_type.clone(), filename: filename.clone() };
     if let Some(text) = fields.get("text").and_then(Value::as_str) {
         return Ok(part(ContentBody::Text(spill.text(text))));
     }
@@ -79,7 +84,7 @@ fn part(fields: &Map<String, Value>, spill: &mut Spill) -> Result<ContentPart, S
         return Ok(ContentPart {
             body: ContentBody::Raw(spill.bytes(bytes)),
             media_type: own_type.or(media_type),
-            filename: Some(truncate_chars(text_argument(file, "name"), 200)),
+            filename: file_name(text_argument(file, "name")).or(filename),
         });
     }
     if let Some(url) = fields.get("url").and_then(Value::as_str) {
@@ -91,4 +96,9 @@ fn part(fields: &Map<String, Value>, spill: &mut Spill) -> Result<ContentPart, S
     }
     let data = fields.get("data").unwrap_or(&Value::Null);
     Ok(part(ContentBody::Data(spill.text(&data.to_string()))))
+}
+
+/// The name of a file as peers see it; an empty one is none.
+fn file_name(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| truncate_chars(text, FILE_NAME_CHARS_MAX))
 }

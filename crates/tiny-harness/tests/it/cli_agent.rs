@@ -80,6 +80,8 @@ async fn tasks_are_listed_shown_followed_and_canceled() {
     let server = rig.serve().await;
     let empty = run(&server, &["tasks", "list"]).await;
     assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), "(no tasks)\n"));
+    let empty = run(&server, &["tasks", "list", "--json"]).await;
+    assert_eq!(serde_json::from_str::<Value>(&empty.stdout).unwrap()["tasks"], serde_json::json!([]));
     let task = server.ada().send(message("m-1", "hello")).await;
     let id = task["id"].as_str().unwrap();
 
@@ -99,6 +101,10 @@ async fn tasks_are_listed_shown_followed_and_canceled() {
     assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>());
     let later = run(&server, &["tasks", "events", id, "--json", "--after", "2"]).await;
     assert_eq!(numbers(&later), all[2..]);
+    let never = run(&server, &["tasks", "events", id, "--after", "999"]).await;
+    assert_eq!((never.code, never.stdout.as_str()), (Some(1), ""), "{never:?}");
+    let words = format!("the task has no event 999 yet; its last one is {}", all.len());
+    assert!(never.stderr.contains(&words), "{never:?}");
 
     let canceled = run(&server, &["tasks", "cancel", id]).await;
     assert_eq!((canceled.code, canceled.stdout), (Some(0), format!("task {id} is CANCELED\n")));
