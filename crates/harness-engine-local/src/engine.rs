@@ -1,19 +1,15 @@
 //! The engine as its users see it.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
+use harness_journal::{Host, HostParts};
 use harness_ports::{
     ActivityHost, Capabilities, Clock, Delivered, Delivery, Engine, EngineError, IdSource, Store, TaskGroup,
     WorkflowDefinition,
 };
-use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 
-use crate::{
-    EngineOptions, context::EngineContext, recovery, registry::Registry, timer_service,
-    timer_service::TimerAlarm,
-};
+use crate::{EngineOptions, driver::LocalDriver, recovery, timer_service, timer_service::TimerAlarm};
 
 /// What an engine is made of.
 pub struct EngineParts {
@@ -38,7 +34,10 @@ impl fmt::Debug for EngineParts {
 
 /// An engine inside this process. Stops only through [`LocalEngine::drain`].
 pub struct LocalEngine {
-    context: Arc<EngineContext>,
+    host: Arc<Host>,
+    /// The loops: recovery and timers.
+    background: TaskGroup,
+    drain_cutoff: Duration,
 }
 
 impl fmt::Debug for LocalEngine {
@@ -51,26 +50,22 @@ impl LocalEngine {
     /// Starts an engine: takes deliveries at once, and meanwhile brings back what an earlier process left unfinished.
     /// Must be called inside a Tokio runtime.
     pub fn start(parts: EngineParts, options: EngineOptions) -> Arc<Self> {
-        let definitions: HashMap<_, _> =
-            parts.workflows.into_iter().map(|definition| (definition.workflow_type(), definition)).collect();
-        let context = Arc::new(EngineContext {
-            store: parts.store,
-            activities: parts.activities,
-            clock: parts.clock,
-            ids: parts.ids,
-            definitions,
-            registry: Registry::new(options.inbox_capacity, options.warm_workflows_max),
-            alarm: TimerAlarm::default(),
-            activity_places: Arc::new(Semaphore::new(options.activities_running_max.max(1))),
-            work: TaskGroup::new(),
-            background: TaskGroup::new(),
-            halt: CancellationToken::new(),
-            abandon: CancellationToken::new(),
-            options,
-        });
-        context.background.spawn(recovery::run(Arc::clone(&context)));
-        context.background.spawn(timer_service::run(Arc::clone(&context)));
-        Arc::new(Self { context })
+        let alarm = Arc::new(TimerAlarm::default());
+        let host = Host::new(
+            HostParts {
+                store: parts.store,
+                activities: parts.activities,
+                clock: parts.clock,
+                ids: parts.ids,
+                workflows: parts.workflows,
+                driver: Arc::new(LocalDriver::new(options.activities_running_max, Arc::clone(&alarm))),
+            },
+            options.host(),
+        );
+        let background = TaskGroup::new();
+        background.spawn(recovery::run(Arc::clone(&host), background.stop_token().clone()));
+        background.spawn(timer_service::run(Arc::clone(&host), alarm, background.stop_token().clone()));
+        Arc::new(Self { host, background, drain_cutoff: options.drain_cutoff })
     }
 
     /// Stops the engine. From the call on deliveries are answered with `Stopping`. Activities that run may end within
@@ -80,33 +75,32 @@ impl LocalEngine {
     ///
     /// Returns whether everything that ran has ended by itself.
     pub async fn drain(&self, grace: Duration) -> bool {
-        let context = &self.context;
-        let cutoff = context.options.drain_cutoff;
-        context.work.stop_token().cancel();
-        let mut ended = context.background.shutdown(cutoff).await;
-        ended &= context.work.shutdown(grace).await;
-        context.registry.close();
-        context.halt.cancel();
-        if !context.work.shutdown(cutoff).await {
-            context.abandon.cancel();
-            ended &= context.work.shutdown(cutoff).await;
+        let (host, cutoff) = (&self.host, self.drain_cutoff);
+        host.work.stop_token().cancel();
+        let mut ended = self.background.shutdown(cutoff).await;
+        ended &= host.work.shutdown(grace).await;
+        host.close();
+        host.halt.cancel();
+        if !host.work.shutdown(cutoff).await {
+            host.abandon.cancel();
+            ended &= host.work.shutdown(cutoff).await;
         }
         ended
     }
 
     /// How many workflows have state in memory now: those with something to do, and a bounded number of warm ones.
     pub fn workflows_in_memory(&self) -> usize {
-        self.context.registry.len()
+        self.host.workflows_in_memory()
     }
 }
 
 impl Engine for LocalEngine {
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Result<Delivered, EngineError>> {
         Box::pin(async move {
-            if self.context.is_draining() {
+            if self.host.is_draining() {
                 return Err(EngineError::Stopping);
             }
-            self.context.deliver(delivery).await
+            self.host.deliver(delivery).await
         })
     }
 

@@ -1,24 +1,13 @@
-//! The embedded engine: hosts workflows durably over a store, in this process.
+//! The embedded engine: drives the workflows of a store in this process.
 //!
-//! A workflow that has something to do is driven by one *actor*, a future that takes what is queued for the workflow,
-//! applies it, commits everything it caused in one batch, performs the commands, and ends when nothing is left. Between
-//! two things to do there is no future, only a few warm states in memory; everything else is rows in the store.
-//!
-//! The engine knows nothing of agents: it sees [`harness_ports::Workflow`]s, [`harness_ports::ActivityHost`] and a
-//! [`harness_ports::Store`].
+//! [`harness_journal`] hosts them; this crate runs their activities as futures, fires their timers, and brings back what
+//! an earlier process left unfinished. It knows nothing of agents.
 
 mod activity_runner;
-mod actor;
-mod batch;
-mod context;
+mod driver;
 mod engine;
-mod hosted;
-mod input;
-mod instance;
 mod options;
-mod outbox;
 mod recovery;
-mod registry;
 mod timer_service;
 
 pub use engine::{EngineParts, LocalEngine};

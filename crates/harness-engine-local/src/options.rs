@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use harness_journal::HostOptions;
+
 /// Limits of one engine. Every queue, batch and wait of the engine has its bound here.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
@@ -31,6 +33,19 @@ impl Default for EngineOptions {
             snapshot_tail_max: 64,
             cancel_grace: Duration::from_secs(5),
             drain_cutoff: Duration::from_millis(500),
+        }
+    }
+}
+
+impl EngineOptions {
+    /// The limits that concern the hosting of workflows.
+    pub(crate) fn host(&self) -> HostOptions {
+        HostOptions {
+            inbox_capacity: self.inbox_capacity,
+            batch_inputs_max: self.batch_inputs_max,
+            warm_workflows_max: self.warm_workflows_max,
+            snapshot_tail_max: self.snapshot_tail_max,
+            cancel_grace: self.cancel_grace,
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::join_all;
+use harness_journal::Host;
 use harness_model::WorkflowId;
-use tokio::sync::oneshot;
-
-use crate::{context::EngineContext, input::Input};
+use tokio_util::sync::CancellationToken;
 
 /// Workflows that are brought back at a time.
 const PAGE: usize = 64;
@@ -14,22 +14,21 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// Recovers until every workflow is back or the engine stops. A workflow that is signalled before its turn comes is
 /// recovered by that.
-pub(crate) async fn run(context: Arc<EngineContext>) {
-    let stop = context.background.stop_token().clone();
-    let _stopped = stop.run_until_cancelled(recover_all(&context)).await;
+pub(crate) async fn run(host: Arc<Host>, stop: CancellationToken) {
+    let _stopped = stop.run_until_cancelled(recover_all(&host)).await;
 }
 
-async fn recover_all(context: &Arc<EngineContext>) {
+async fn recover_all(host: &Arc<Host>) {
     let mut after: Option<WorkflowId> = None;
     let mut retry = RETRY_FIRST;
     let mut recovered = 0_usize;
     loop {
-        match context.store.workflows_with_activities(after.as_ref(), PAGE).await {
+        match host.store.workflows_with_activities(after.as_ref(), PAGE).await {
             Ok(page) => {
                 let Some(last) = page.last() else { break };
                 after = Some(last.clone());
                 recovered += page.len();
-                recover_page(context, page).await;
+                recover_page(host, page).await;
                 retry = RETRY_FIRST;
             }
             Err(error) => {
@@ -44,20 +43,15 @@ async fn recover_all(context: &Arc<EngineContext>) {
     }
 }
 
-async fn recover_page(context: &Arc<EngineContext>, mut page: Vec<WorkflowId>) {
+async fn recover_page(host: &Arc<Host>, mut page: Vec<WorkflowId>) {
     let mut retry = RETRY_FIRST;
     loop {
-        let mut waiting = Vec::with_capacity(page.len());
-        for workflow_id in page.drain(..) {
-            let (done, answer) = oneshot::channel();
-            context.push(&workflow_id, Input::Recover(done));
-            waiting.push((workflow_id, answer));
-        }
-        for (workflow_id, answer) in waiting {
-            if answer.await.is_err() && !context.registry.is_set_aside(&workflow_id) {
-                page.push(workflow_id);
-            }
-        }
+        let answers = join_all(page.iter().map(|workflow_id| host.recover(workflow_id))).await;
+        let mut answers = answers.into_iter();
+        page.retain(|workflow_id| {
+            let recovered = answers.next().unwrap_or(true);
+            !recovered && !host.is_set_aside(workflow_id)
+        });
         if page.is_empty() {
             return;
         }

@@ -10,11 +10,11 @@ use std::{
 };
 
 use futures::future::join_all;
+use harness_journal::Host;
 use harness_model::{Timestamp, WorkflowId};
 use harness_ports::StoredTimer;
-use tokio::sync::{Notify, oneshot};
-
-use crate::{context::EngineContext, input::Input};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// Timers read at a time.
 const PAGE: usize = 64;
@@ -59,16 +59,15 @@ enum Look {
 }
 
 /// Fires timers until the engine stops.
-pub(crate) async fn run(context: Arc<EngineContext>) {
-    let stop = context.background.stop_token().clone();
-    let _stopped = stop.run_until_cancelled(serve(&context)).await;
+pub(crate) async fn run(host: Arc<Host>, alarm: Arc<TimerAlarm>, stop: CancellationToken) {
+    let _stopped = stop.run_until_cancelled(serve(&host, &alarm)).await;
 }
 
-async fn serve(context: &Arc<EngineContext>) {
+async fn serve(host: &Arc<Host>, alarm: &TimerAlarm) {
     let (mut page, mut retry) = (PAGE, RETRY_FIRST);
     loop {
-        context.alarm.wakes_at.store(i64::MAX, Ordering::SeqCst);
-        let timers = match context.store.next_timers(page).await {
+        alarm.wakes_at.store(i64::MAX, Ordering::SeqCst);
+        let timers = match host.store.next_timers(page).await {
             Ok(timers) => timers,
             Err(error) => {
                 tracing::warn!(%error, "timers cannot be read");
@@ -76,22 +75,22 @@ async fn serve(context: &Arc<EngineContext>) {
                 continue;
             }
         };
-        match look(context, &timers, page) {
-            Look::Due(workflows) if wake(context, &workflows).await => retry = RETRY_FIRST,
+        match look(host, &timers, page) {
+            Look::Due(workflows) if wake(host, &workflows).await => retry = RETRY_FIRST,
             // Nobody made progress; what failed has been logged by the actors.
             Look::Due(_) => back_off(&mut retry).await,
             Look::Further => page *= 2,
             Look::Until(due_at) => {
                 page = PAGE;
-                sleep_until(context, due_at).await;
+                sleep_until(host, alarm, due_at).await;
             }
         }
     }
 }
 
-fn look(context: &EngineContext, timers: &[StoredTimer], page: usize) -> Look {
-    let now = context.clock.now();
-    let takeable = timers.iter().filter(|timer| !context.registry.is_set_aside(&timer.workflow_id));
+fn look(host: &Host, timers: &[StoredTimer], page: usize) -> Look {
+    let now = host.clock.now();
+    let takeable = timers.iter().filter(|timer| !host.is_set_aside(&timer.workflow_id));
     let mut due = BTreeSet::new();
     for timer in takeable {
         if timer.due_at > now {
@@ -109,20 +108,15 @@ fn look(context: &EngineContext, timers: &[StoredTimer], page: usize) -> Look {
 }
 
 /// Lets the workflows take their timers. Says whether any of them did.
-async fn wake(context: &Arc<EngineContext>, workflows: &BTreeSet<WorkflowId>) -> bool {
-    let answers = workflows.iter().map(|workflow_id| {
-        let (done, answer) = oneshot::channel();
-        context.push(workflow_id, Input::TimersDue(done));
-        answer
-    });
-    let answers: Vec<_> = answers.collect();
-    join_all(answers).await.into_iter().any(|changed| changed.unwrap_or(false))
+async fn wake(host: &Arc<Host>, workflows: &BTreeSet<WorkflowId>) -> bool {
+    let answers = join_all(workflows.iter().map(|workflow_id| host.fire_timers(workflow_id))).await;
+    answers.into_iter().any(|changed| changed.unwrap_or(false))
 }
 
-async fn sleep_until(context: &EngineContext, due_at: Option<Timestamp>) {
-    let wait = due_at.map_or(SLEEP_MAX, |due_at| due_at.since(context.clock.now()).min(SLEEP_MAX));
-    context.alarm.wakes_at.store(due_at.map_or(i64::MAX, Timestamp::as_millis), Ordering::SeqCst);
-    let earlier = context.alarm.earlier.notified();
+async fn sleep_until(host: &Host, alarm: &TimerAlarm, due_at: Option<Timestamp>) {
+    let wait = due_at.map_or(SLEEP_MAX, |due_at| due_at.since(host.clock.now()).min(SLEEP_MAX));
+    alarm.wakes_at.store(due_at.map_or(i64::MAX, Timestamp::as_millis), Ordering::SeqCst);
+    let earlier = alarm.earlier.notified();
     tokio::select! {
         () = earlier => {}
         () = tokio::time::sleep(wait) => {}

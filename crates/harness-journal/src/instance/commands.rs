@@ -3,7 +3,7 @@
 use harness_model::{ActivityId, TimerId};
 use harness_ports::{ActivityTask, Command, Publish, Write};
 
-use super::{Announced, Instance, Life};
+use super::{Announced, By, Instance, Life};
 use crate::{batch::Batch, outbox};
 
 impl Instance {
@@ -12,7 +12,7 @@ impl Instance {
         let mut closes = false;
         for (index, command) in commands.into_iter().enumerate() {
             match command {
-                Command::ScheduleActivity(task) => self.announce(task, Announced::ByWorkflow, batch),
+                Command::ScheduleActivity(task) => self.announce(task, batch),
                 Command::CancelActivity(activity_id) => self.cancel_activity(&activity_id, batch),
                 Command::StartTimer { timer_id, after } => {
                     self.start_timer(timer_id, batch.at.plus(after), batch)
@@ -21,7 +21,7 @@ impl Instance {
                 Command::SignalWorkflow { workflow_id, start, signal } => {
                     let origin = outbox::Origin { workflow_id: &self.workflow_id, seq, index };
                     let task = outbox::task(&origin, workflow_id, start, signal);
-                    self.announce(task, Announced::ByEngine, batch);
+                    self.announce(task, batch);
                 }
                 Command::Publish(publish) => self.publish(seq, index, publish, batch),
                 Command::Checkpoint => batch.checkpoint = true,
@@ -33,15 +33,15 @@ impl Instance {
         }
     }
 
-    fn announce(&mut self, task: ActivityTask, by: Announced, batch: &mut Batch) {
-        self.announced.insert(task.activity_id.clone(), by);
+    fn announce(&mut self, task: ActivityTask, batch: &mut Batch) {
+        self.announced.insert(task.activity_id.clone(), Announced::of(&task));
         let workflow_id = self.workflow_id.clone();
         batch.writes.push(Write::AnnounceActivity { workflow_id, task: task.clone() });
         batch.start.push(task);
     }
 
     fn cancel_activity(&mut self, activity_id: &ActivityId, batch: &mut Batch) {
-        if self.announced.get(activity_id) == Some(&Announced::ByWorkflow) {
+        if self.announced.get(activity_id).is_some_and(|activity| activity.by == By::Workflow) {
             batch.start.retain(|task| task.activity_id != *activity_id);
             self.forget_activity(activity_id, batch);
         }
@@ -69,7 +69,7 @@ impl Instance {
     /// Ends the workflow. Its activities end with it; signals that are on their way to others still arrive, and timers
     /// are cleared away when they are due.
     fn close(&mut self, batch: &mut Batch) {
-        let own = self.announced.iter().filter(|(_, by)| **by == Announced::ByWorkflow);
+        let own = self.announced.iter().filter(|(_, activity)| activity.by == By::Workflow);
         let own: Vec<ActivityId> = own.map(|(activity_id, _)| activity_id.clone()).collect();
         for activity_id in own {
             self.cancel_activity(&activity_id, batch);

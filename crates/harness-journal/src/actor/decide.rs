@@ -2,12 +2,14 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use harness_model::TaskId;
+use harness_model::{ActivityId, TaskId};
 use harness_ports::{Admission, Delivered, Delivery, EngineError, Signal, StoreError, TaskFields};
 
 use crate::{
+    Host,
+    activity_run::outcome_unknown,
     batch::{Batch, Receipt},
-    context::EngineContext,
+    host::claim_key,
     input::Input,
     instance::{Instance, Standing, Unfit},
 };
@@ -15,7 +17,7 @@ use crate::{
 /// Decides the inputs from the first on. Stops early where the next decision needs this batch to be durable, or where
 /// the workflow cannot go on; covers at least one input.
 pub(super) async fn decide(
-    context: &Arc<EngineContext>,
+    host: &Arc<Host>,
     instance: &mut Instance,
     inputs: &VecDeque<Input>,
     batch: &mut Batch,
@@ -24,15 +26,24 @@ pub(super) async fn decide(
         let receipt = match input {
             // The cursor of the receipt is the newest log entry, which has no number yet.
             Input::Deliver(_) if batch.publishes => break,
-            Input::Deliver(pending) => deliver(context, instance, &pending.delivery, batch).await?,
-            Input::ActivityEnded { activity_id, outcome } => {
+            Input::Deliver(pending) => {
+                let writes = batch.writes.len();
+                let receipt = deliver(host, instance, &pending.delivery, batch).await?;
+                batch.unasked |= batch.writes.len() > writes;
+                batch.from_memory |= batch.writes.len() == writes;
+                receipt
+            }
+            Input::ActivityEnded { activity_id, outcome, .. } => {
+                batch.from_memory |= !instance.announces(activity_id);
                 silent(instance.activity_ended(activity_id, outcome, batch), batch)
             }
-            Input::SignalArrived(activity_id) => {
+            Input::ActivityLost { activity_id, .. } => lost(host, instance, activity_id, batch).await?,
+            Input::SignalArrived { activity_id, .. } => {
+                batch.from_memory |= !instance.announces(activity_id);
                 instance.forget_activity(activity_id, batch);
                 Receipt::Silent
             }
-            Input::TimersDue(_) => fire_timers(context, instance, batch).await?,
+            Input::TimersDue(_) => fire_timers(host, instance, batch).await?,
             Input::Recover(_) => Receipt::Silent,
         };
         batch.receipts.push(receipt);
@@ -48,27 +59,44 @@ fn silent(result: Result<(), Unfit>, batch: &mut Batch) -> Receipt {
     Receipt::Silent
 }
 
+/// Records that nobody knows the outcome of an activity that must not be repeated and was begun. Any other stays
+/// announced.
+async fn lost(
+    host: &Arc<Host>,
+    instance: &mut Instance,
+    activity_id: &ActivityId,
+    batch: &mut Batch,
+) -> Result<Receipt, StoreError> {
+    batch.from_memory |= !instance.announces(activity_id);
+    let Some(name) = instance.runs_once(activity_id) else { return Ok(Receipt::Silent) };
+    if host.store.delivery(instance.workflow_id(), &claim_key(activity_id)).await?.is_none() {
+        return Ok(Receipt::Silent);
+    }
+    let outcome = Err(outcome_unknown(&name));
+    Ok(silent(instance.activity_ended(activity_id, &outcome, batch), batch))
+}
+
 async fn deliver(
-    context: &Arc<EngineContext>,
+    host: &Arc<Host>,
     instance: &mut Instance,
     delivery: &Delivery,
     batch: &mut Batch,
 ) -> Result<Receipt, StoreError> {
     let standing = instance.standing();
     if standing != Standing::Absent
-        && let Some(cursor) = accepted_before(context, delivery, batch).await?
+        && let Some(cursor) = accepted_before(host, delivery, batch).await?
     {
         return Ok(Receipt::Delivered(Delivered::Duplicate { cursor }));
     }
     match standing {
         Standing::Closed => Ok(Receipt::Delivered(Delivered::Closed)),
-        Standing::Absent => Ok(start(context, instance, delivery, batch)),
+        Standing::Absent => Ok(start(host, instance, delivery, batch)),
         Standing::Open => match &delivery.signal {
             None => Ok(Receipt::Delivered(Delivered::Duplicate { cursor: None })),
             Some(signal) => {
                 let cursor = match instance.cursor() {
                     Some(cursor) => cursor,
-                    None => newest_entry(context, &TaskId::from(&delivery.workflow_id)).await?,
+                    None => newest_entry(host, &TaskId::from(&delivery.workflow_id)).await?,
                 };
                 Ok(admit(instance, delivery, signal, cursor, batch))
             }
@@ -78,7 +106,7 @@ async fn deliver(
 
 /// The cursor of the first delivery with this key, if there was one.
 async fn accepted_before(
-    context: &Arc<EngineContext>,
+    host: &Arc<Host>,
     delivery: &Delivery,
     batch: &Batch,
 ) -> Result<Option<Option<u64>>, StoreError> {
@@ -87,24 +115,19 @@ async fn accepted_before(
     };
     match batch.delivered.get(key) {
         Some(cursor) => Ok(Some(*cursor)),
-        None => context.store.delivery(&delivery.workflow_id, key).await,
+        None => host.store.delivery(&delivery.workflow_id, key).await,
     }
 }
 
-async fn newest_entry(context: &Arc<EngineContext>, task_id: &TaskId) -> Result<Option<u64>, StoreError> {
-    let task = context.store.task(task_id, TaskFields::BARE).await?;
+async fn newest_entry(host: &Arc<Host>, task_id: &TaskId) -> Result<Option<u64>, StoreError> {
+    let task = host.store.task(task_id, TaskFields::BARE).await?;
     Ok(task.map(|task| task.last_seq))
 }
 
 /// Begins a workflow, with its first signal if there is one.
-fn start(
-    context: &Arc<EngineContext>,
-    instance: &mut Instance,
-    delivery: &Delivery,
-    batch: &mut Batch,
-) -> Receipt {
+fn start(host: &Arc<Host>, instance: &mut Instance, delivery: &Delivery, batch: &mut Batch) -> Receipt {
     let Some(start) = &delivery.start else { return Receipt::Delivered(Delivered::NotFound) };
-    let Some(definition) = context.definitions.get(start.workflow_type.as_str()) else {
+    let Some(definition) = host.definitions.get(start.workflow_type.as_str()) else {
         return Receipt::Failed(EngineError::UnknownType(start.workflow_type.clone()));
     };
     let position = batch.writes.len();
@@ -173,13 +196,13 @@ fn unfit(delivery: &Delivery, reason: Unfit, batch: &mut Batch) -> Receipt {
 /// Fires the timers that are due, in the order they are due. The store knows which ones there are; only about those that
 /// this batch has touched it is out of date, and they come up again if they are still due.
 async fn fire_timers(
-    context: &Arc<EngineContext>,
+    host: &Arc<Host>,
     instance: &mut Instance,
     batch: &mut Batch,
 ) -> Result<Receipt, StoreError> {
     let workflow_id = instance.workflow_id().clone();
     let mut changed = false;
-    for timer in context.store.timers(&workflow_id).await? {
+    for timer in host.store.timers(&workflow_id).await? {
         if timer.due_at > batch.at {
             break;
         }

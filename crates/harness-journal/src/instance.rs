@@ -12,12 +12,12 @@ use std::{
 use bytes::Bytes;
 use harness_model::{ActivityId, TaskId, TimerId, WorkflowId};
 use harness_ports::{
-    ActivityFailure, Admission, Command, Committed, EventKind, HistoryEvent, Signal, StartWorkflow, Workflow,
-    WorkflowDefinition, Write,
+    ActivityFailure, ActivityTask, Admission, Command, Committed, EventKind, HistoryEvent, OnCrash, Signal,
+    StartWorkflow, Workflow, WorkflowDefinition, Write,
 };
 use serde_json::Value;
 
-use crate::batch::Batch;
+use crate::{batch::Batch, outbox};
 
 /// One workflow in memory. After a batch was collected and before it is committed, the state is ahead of the store; when
 /// the commit fails the instance is thrown away.
@@ -51,13 +51,29 @@ pub(crate) enum Standing {
     Closed,
 }
 
-/// Who asked for an announced activity.
+/// An announced activity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Announced {
+    by: By,
+    /// Its name, when it must not be executed twice.
+    once: Option<String>,
+}
+
+/// Who asked for an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Announced {
+enum By {
     /// The workflow; it ends with the workflow.
-    ByWorkflow,
-    /// The engine, to deliver a signal; it outlives the workflow.
-    ByEngine,
+    Workflow,
+    /// The host, to deliver a signal; it outlives the workflow.
+    Host,
+}
+
+impl Announced {
+    fn of(task: &ActivityTask) -> Self {
+        let by = if outbox::is_outbound(task) { By::Host } else { By::Workflow };
+        let once = (task.options.on_crash == OnCrash::ReportUnknown).then(|| task.name.clone());
+        Self { by, once }
+    }
 }
 
 /// The newest entry of the workflow's own log, if nobody else can have added one since.
@@ -97,6 +113,21 @@ impl Instance {
 
     pub(crate) fn workflow_id(&self) -> &WorkflowId {
         &self.workflow_id
+    }
+
+    /// Position of the next event.
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Whether an activity is announced.
+    pub(crate) fn announces(&self, activity_id: &ActivityId) -> bool {
+        self.announced.contains_key(activity_id)
+    }
+
+    /// The name of an announced activity that must not be executed twice.
+    pub(crate) fn runs_once(&self, activity_id: &ActivityId) -> Option<String> {
+        self.announced.get(activity_id)?.once.clone()
     }
 
     /// The newest log entry; `None` when it has to be read from the store.
@@ -223,7 +254,7 @@ impl Instance {
     /// Takes note of what the store made of the batch.
     pub(crate) fn committed(&mut self, committed: &Committed) {
         // A running activity may add entries by itself at any time.
-        if self.announced.values().any(|by| *by == Announced::ByWorkflow) {
+        if self.announced.values().any(|activity| activity.by == By::Workflow) {
             self.cursor = Cursor::Unknown;
             return;
         }

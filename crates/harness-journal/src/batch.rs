@@ -26,6 +26,10 @@ pub(crate) struct Batch {
     pub(crate) publishes: bool,
     /// Whether the workflow asked for a snapshot.
     pub(crate) checkpoint: bool,
+    /// Whether a delivery from outside is among the causes.
+    pub(crate) unasked: bool,
+    /// Whether an input was settled by what is in memory alone, so that no write would show that it is out of date.
+    pub(crate) from_memory: bool,
     /// Why the workflow cannot go on after the events of this batch.
     pub(crate) unfit: Option<String>,
 }
@@ -39,7 +43,7 @@ pub(crate) enum Receipt {
     Delivered(Delivered),
     /// To a delivery that could not be decided.
     Failed(EngineError),
-    /// To the timer service: whether timers went off or were cleared away.
+    /// To whoever watches the clock: whether timers went off or were cleared away.
     Timers { changed: bool },
 }
 
@@ -56,6 +60,8 @@ impl Batch {
             delivered: HashMap::new(),
             publishes: false,
             checkpoint: false,
+            unasked: false,
+            from_memory: false,
             unfit: None,
         }
     }

@@ -5,16 +5,16 @@ mod decide;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use harness_model::WorkflowId;
-use harness_ports::{ActivityTask, EngineError, OnCrash, StoreError, WriteBatch};
+use harness_ports::{ActivityTask, EngineError, StoreError, WriteBatch};
 
 use crate::{
-    activity_runner,
+    Changes, Found, Host,
+    activity_run::outcome_unknown,
     batch::{Batch, Receipt},
-    context::{EngineContext, answer},
+    host::answer,
     hosted::Hosted,
     input::Input,
     instance::Instance,
-    outbox,
     registry::AsideReason,
 };
 
@@ -23,20 +23,26 @@ use crate::{
 const TRIES_MAX: u32 = 4;
 const RETRY_FIRST: Duration = Duration::from_millis(10);
 const RETRY_MAX: Duration = Duration::from_secs(5);
+/// Conflicts in a row with other processes that host the same workflow, until one counts as a failure of the store.
+const RACES_MAX: u32 = 64;
+/// Longest wait after such a conflict; each waits another time, so that one of them wins.
+const RACE_WAIT_MAX_MS: u64 = 16;
 
 /// Drives a workflow until nothing is queued for it.
-pub(crate) async fn run(context: Arc<EngineContext>, workflow_id: WorkflowId, hosted: Hosted) {
-    Actor { context, workflow_id, hosted, inputs: VecDeque::new(), failures: 0 }.drive().await;
+pub(crate) async fn run(host: Arc<Host>, workflow_id: WorkflowId, hosted: Hosted) {
+    Actor { host, workflow_id, hosted, inputs: VecDeque::new(), failures: 0, races: 0 }.drive().await;
 }
 
 struct Actor {
-    context: Arc<EngineContext>,
+    host: Arc<Host>,
     workflow_id: WorkflowId,
     hosted: Hosted,
     /// Taken from the inbox and not settled yet, oldest first.
     inputs: VecDeque<Input>,
     /// Failures of the store in a row.
     failures: u32,
+    /// Conflicts with other processes in a row.
+    races: u32,
 }
 
 /// Why a turn did not succeed.
@@ -62,20 +68,29 @@ impl From<StoreError> for TurnError {
 
 impl Actor {
     async fn drive(mut self) {
-        let limit = self.context.options.batch_inputs_max.max(1);
+        let limit = self.host.options.batch_inputs_max.max(1);
         loop {
             let room = limit.saturating_sub(self.inputs.len());
-            self.context.registry.take(&self.workflow_id, room, &mut self.inputs);
+            self.host.registry.take(&self.workflow_id, room, &mut self.inputs);
             if self.inputs.is_empty() {
-                match self.context.registry.park(&self.workflow_id, self.hosted) {
+                match self.host.registry.park(&self.workflow_id, self.hosted) {
                     Some(hosted) => self.hosted = hosted,
                     None => return,
                 }
                 continue;
             }
             match self.turn().await {
-                Ok(()) => self.failures = 0,
+                Ok(()) => (self.failures, self.races) = (0, 0),
                 Err(TurnError::Aside(reason)) => return self.set_aside(reason),
+                Err(TurnError::Store(StoreError::Conflict { .. }))
+                    if self.host.driver.shares_store() && self.races < RACES_MAX =>
+                {
+                    self.races += 1;
+                    let pause = tokio::time::sleep(race_wait());
+                    if self.host.halt.run_until_cancelled(pause).await.is_none() {
+                        return;
+                    }
+                }
                 Err(TurnError::Store(error)) => {
                     if let Some(reason) = self.store_failed(&error) {
                         return self.set_aside(reason);
@@ -87,7 +102,7 @@ impl Actor {
                     let wait =
                         RETRY_FIRST.saturating_mul(4_u32.saturating_pow(self.failures - 1)).min(RETRY_MAX);
                     let pause = tokio::time::sleep(wait);
-                    if self.context.halt.run_until_cancelled(pause).await.is_none() {
+                    if self.host.halt.run_until_cancelled(pause).await.is_none() {
                         return;
                     }
                 }
@@ -97,46 +112,56 @@ impl Actor {
 
     /// Settles some of the inputs, in order.
     async fn turn(&mut self) -> Result<(), TurnError> {
-        let mut instance = match self.hosted.instance.take() {
-            Some(instance) => instance,
-            None => self.load().await?,
+        let (mut instance, remembered) = match self.hosted.instance.take() {
+            Some(instance) => (instance, true),
+            None => (self.load().await?, false),
         };
-        let mut batch = Batch::new(self.context.clock.now());
-        decide::decide(&self.context, &mut instance, &self.inputs, &mut batch).await?;
+        let mut batch = Batch::new(self.host.clock.now());
+        decide::decide(&self.host, &mut instance, &self.inputs, &mut batch).await?;
+        if remembered && batch.from_memory && self.host.driver.shares_store() {
+            // Another process may know better; nothing in the batch would have told.
+            instance = self.load().await?;
+            batch = Batch::new(self.host.clock.now());
+            decide::decide(&self.host, &mut instance, &self.inputs, &mut batch).await?;
+        }
         if batch.unfit.is_none() {
-            let tail_max = self.context.options.snapshot_tail_max;
+            let tail_max = self.host.options.snapshot_tail_max;
             instance
                 .snapshot_if_due(tail_max, &mut batch)
                 .map_err(AsideReason::Unfit)
                 .map_err(TurnError::Aside)?;
         }
-        if !batch.writes.is_empty() {
-            let writes = std::mem::take(&mut batch.writes);
-            let committed = self.context.store.commit(WriteBatch::new(batch.at, writes)).await?;
+        let changes = changes(&batch, instance.next_seq());
+        let durable = !batch.writes.is_empty();
+        if durable {
+            let mut writes = std::mem::take(&mut batch.writes);
+            self.host.driver.note(&self.workflow_id, &changes, &mut writes);
+            let committed = self.host.store.commit(WriteBatch::new(batch.at, writes)).await?;
             instance.committed(&committed);
         }
         self.hosted.instance = Some(instance);
         let unfit = batch.unfit.take();
-        self.perform(batch);
+        self.perform(batch, durable.then_some(&changes));
         unfit.map_or(Ok(()), |reason| Err(TurnError::Aside(AsideReason::Unfit(reason))))
     }
 
-    /// Reads the workflow and brings back the activities that no process runs any more.
+    /// Reads the workflow and brings back the activities that nobody sees to any more.
     async fn load(&mut self) -> Result<Box<Instance>, TurnError> {
-        let stored = self.context.store.workflow(&self.workflow_id).await?;
+        let stored = self.host.store.workflow(&self.workflow_id).await?;
         let (instance, activities) =
-            Instance::load(&self.workflow_id, stored, &self.context.definitions).map_err(TurnError::Aside)?;
+            Instance::load(&self.workflow_id, stored, &self.host.definitions).map_err(TurnError::Aside)?;
         let mut lost = Vec::new();
         for task in activities {
             if self.hosted.running.contains_key(&task.activity_id) {
                 continue;
             }
-            match task.options.on_crash {
-                OnCrash::Rerun => self.start(task),
-                OnCrash::ReportUnknown => {
-                    let outcome = Err(activity_runner::outcome_unknown(&task));
-                    lost.push(Input::ActivityEnded { activity_id: task.activity_id, outcome });
+            match self.host.driver.found(&task) {
+                Found::ToBegin => self.start(task),
+                Found::Lost => {
+                    let outcome = Err(outcome_unknown(&task.name));
+                    lost.push(Input::ActivityEnded { activity_id: task.activity_id, outcome, done: None });
                 }
+                Found::Elsewhere => {}
             }
         }
         // What happened before the restart comes before what was asked after it.
@@ -148,16 +173,13 @@ impl Actor {
 
     fn start(&mut self, task: ActivityTask) {
         let activity_id = task.activity_id.clone();
-        let cancel = if outbox::is_outbound(&task) {
-            outbox::send(&self.context, &self.workflow_id, task)
-        } else {
-            activity_runner::start(&self.context, &self.workflow_id, task)
-        };
-        self.hosted.running.insert(activity_id, cancel);
+        if let Some(cancel) = self.host.driver.begin(&self.host, &self.workflow_id, task) {
+            self.hosted.running.insert(activity_id, cancel);
+        }
     }
 
     /// Does what a durable batch asks for.
-    fn perform(&mut self, batch: Batch) {
+    fn perform(&mut self, batch: Batch, changes: Option<&Changes>) {
         for activity_id in batch.cancel {
             if let Some(cancel) = self.hosted.running.remove(&activity_id) {
                 cancel.cancel();
@@ -166,8 +188,8 @@ impl Actor {
         for task in batch.start {
             self.start(task);
         }
-        if let Some(due_at) = batch.first_due {
-            self.context.alarm.expect(due_at);
+        if let Some(changes) = changes {
+            self.host.driver.committed(&self.host, &self.workflow_id, changes);
         }
         for receipt in batch.receipts {
             let Some(input) = self.inputs.pop_front() else { return };
@@ -181,8 +203,15 @@ impl Actor {
             (Input::Deliver(pending), Receipt::Failed(error)) => answer(pending.reply, Err(error)),
             // Without a receipt the caller sees the channel close.
             (Input::Deliver(_), Receipt::Silent | Receipt::Timers { .. }) => {}
-            (Input::ActivityEnded { activity_id, .. } | Input::SignalArrived(activity_id), _) => {
+            (
+                Input::ActivityEnded { activity_id, done, .. } | Input::SignalArrived { activity_id, done },
+                _,
+            ) => {
                 self.hosted.running.remove(&activity_id);
+                let _nobody_waits = done.map(|done| done.send(()));
+            }
+            (Input::ActivityLost { done, .. }, _) => {
+                let _nobody_waits = done.send(());
             }
             (Input::TimersDue(done), receipt) => {
                 let _nobody_waits = done.send(matches!(receipt, Receipt::Timers { changed: true }));
@@ -206,7 +235,9 @@ impl Actor {
                 Input::Deliver(pending) => answer(pending.reply, Err(EngineError::Store(again(error)))),
                 // Whoever asked sees the channel close, and asks again.
                 Input::TimersDue(_) | Input::Recover(_) => {}
-                kept @ (Input::ActivityEnded { .. } | Input::SignalArrived(_)) => self.inputs.push_back(kept),
+                kept @ (Input::ActivityEnded { .. }
+                | Input::ActivityLost { .. }
+                | Input::SignalArrived { .. }) => self.inputs.push_back(kept),
             }
         }
         match error {
@@ -223,7 +254,7 @@ impl Actor {
         for cancel in self.hosted.running.values() {
             cancel.cancel();
         }
-        let queued = self.context.registry.set_aside(&self.workflow_id, reason.clone());
+        let queued = self.host.registry.set_aside(&self.workflow_id, reason.clone());
         self.inputs.extend(queued.into_iter().flatten());
         for input in self.inputs {
             if let Input::Deliver(pending) = input {
@@ -241,4 +272,21 @@ fn again(error: &StoreError) -> StoreError {
         StoreError::Locked { path } => StoreError::Locked { path: path.clone() },
         StoreError::Corrupt { what } => StoreError::Corrupt { what: what.clone() },
     }
+}
+
+fn changes(batch: &Batch, seq: u64) -> Changes {
+    Changes {
+        seq,
+        starts: !batch.start.is_empty(),
+        stopped: batch.cancel.clone(),
+        timers: !batch.touched_timers.is_empty(),
+        first_due: batch.first_due,
+        unasked: batch.unasked,
+    }
+}
+
+/// A short wait that differs from process to process.
+fn race_wait() -> Duration {
+    let random = getrandom::u64().unwrap_or_default();
+    Duration::from_millis(1 + random % RACE_WAIT_MAX_MS)
 }

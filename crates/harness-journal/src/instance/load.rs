@@ -6,7 +6,7 @@ use harness_model::WorkflowId;
 use harness_ports::{ActivityTask, StoredWorkflow, Workflow, WorkflowDefinition};
 
 use super::{Announced, Cursor, Instance, Life, apply, guarded};
-use crate::{outbox, registry::AsideReason};
+use crate::registry::AsideReason;
 
 impl Instance {
     /// The workflow as it is stored, and its announced activities.
@@ -21,13 +21,8 @@ impl Instance {
         instance.next_seq = stored.next_seq;
         instance.snapshot_seq = stored.snapshot.as_ref().map_or(0, |(seq, _)| *seq);
         instance.cursor = Cursor::Unknown;
-        instance.announced = activities
-            .iter()
-            .map(|task| {
-                let by = if outbox::is_outbound(task) { Announced::ByEngine } else { Announced::ByWorkflow };
-                (task.activity_id.clone(), by)
-            })
-            .collect();
+        instance.announced =
+            activities.iter().map(|task| (task.activity_id.clone(), Announced::of(task))).collect();
         instance.life = if stored.closed {
             Life::Closed
         } else {
