@@ -34,6 +34,11 @@ const TOOLS: &[Tool] = &[
         used_for: "tests against a real Temporal server on this machine",
         script: "tools/temporal/setup.py",
     },
+    Tool {
+        name: "postgres",
+        used_for: "tests of the PostgreSQL store against a real server",
+        script: "tools/postgres/setup.py",
+    },
 ];
 
 fn run(session: &Session, arguments: &[String]) -> Outcome {

@@ -19,8 +19,10 @@ const EVERYDAY: &[&str] = &[
     "tracing",
 ];
 
-/// Crates that only tests and benchmarks use.
+/// Crates that only tests and benchmarks use, and the kit that is made for them.
 const TESTS_ONLY: &[&str] = &["criterion", "insta", "proptest", "tempfile"];
+
+const TESTKIT: &str = "harness-testkit";
 
 /// Crates without effects, and all that they may use.
 const PURE: &[(&str, &[&str])] = &[
@@ -78,6 +80,9 @@ fn refusal(package: &Package, foreign: &str) -> Option<String> {
     if EVERYDAY.contains(&foreign) {
         return None;
     }
+    if TESTS_ONLY.contains(&foreign) && package.name == TESTKIT {
+        return None;
+    }
     if TESTS_ONLY.contains(&foreign) {
         return Some(format!("{foreign} is for tests; move it to [dev-dependencies]"));
     }
@@ -117,6 +122,7 @@ mod tests {
         assert!(texts("harness-a2a", "rusqlite", true).is_empty());
         assert_eq!(texts("harness-agent", "tokio", false), ["is pure and must not use tokio"]);
         assert_eq!(texts("harness-a2a", "insta", false).len(), 1);
+        assert!(texts("harness-testkit", "tempfile", false).is_empty());
         assert_eq!(texts("harness-a2a", "left-pad", false).len(), 1);
     }
 }

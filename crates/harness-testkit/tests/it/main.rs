@@ -1,4 +1,7 @@
-//! The store in memory keeps the same contract as the real ones, so that what is tested over it holds over them.
+//! The store in memory keeps the same contract as the real ones, so that what is tested over it holds over them; and
+//! the servers for tests start and end.
+
+mod postgres_server;
 
 use std::sync::Arc;
 
