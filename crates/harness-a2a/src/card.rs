@@ -9,7 +9,7 @@ use harness_model::{BlockId, Timestamp, names};
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
 
-use crate::{A2aConfig, authentication};
+use crate::{A2aConfig, Extension, authentication};
 
 /// Media types a message part may have.
 pub(crate) const INPUT_MODES: [&str; 5] = [
@@ -23,10 +23,6 @@ pub(crate) const INPUT_MODES: [&str; 5] = [
 /// Media types of what the agent says.
 const OUTPUT_MODES: [&str; 4] =
     ["text/plain", names::TASK_MEDIA_TYPE, names::CHANNEL_MEDIA_TYPE, names::A2UI_MEDIA_TYPE];
-
-/// Extensions of the card, in its order. None is required.
-pub(crate) const EXTENSIONS: [&str; 3] =
-    [names::TASK_EXTENSION, names::CHANNEL_EXTENSION, names::A2UI_EXTENSION];
 
 /// Whether the card declares push notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +94,9 @@ fn agent_card(config: &A2aConfig, push: PushDeclared) -> AgentCard {
         capabilities: AgentCapabilities {
             streaming: Some(true),
             push_notifications: Some(push == PushDeclared::Yes),
-            extensions: Some(extensions()),
+            extensions: Some(
+                Extension::ALL.map(|each| declared(each, &config.card.required_extensions)).into(),
+            ),
             extended_agent_card: None,
         },
         default_input_modes: modes(&INPUT_MODES),
@@ -113,26 +111,24 @@ fn agent_card(config: &A2aConfig, push: PushDeclared) -> AgentCard {
     }
 }
 
-fn extensions() -> Vec<AgentExtension> {
-    let extension = |uri: &str, description: &str, params| AgentExtension {
-        uri: uri.to_owned(),
-        description: Some(description.to_owned()),
-        required: Some(false),
-        params,
+fn declared(extension: Extension, required: &[Extension]) -> AgentExtension {
+    let (description, params) = match extension {
+        Extension::Task => ("Goal, participants, plan and related tasks of a task.", None),
+        Extension::Channel => ("Messages, questions and answers between the participants of a task.", None),
+        Extension::A2ui => {
+            let params = HashMap::from([
+                ("acceptsInlineCatalogs".to_owned(), json!(false)),
+                ("supportedCatalogIds".to_owned(), json!([names::A2UI_BASIC_CATALOG])),
+            ]);
+            ("User interfaces that the agent describes and the client renders.", Some(params))
+        }
     };
-    let a2ui = HashMap::from([
-        ("acceptsInlineCatalogs".to_owned(), json!(false)),
-        ("supportedCatalogIds".to_owned(), json!([names::A2UI_BASIC_CATALOG])),
-    ]);
-    vec![
-        extension(EXTENSIONS[0], "Goal, participants, plan and related tasks of a task.", None),
-        extension(EXTENSIONS[1], "Messages, questions and answers between the participants of a task.", None),
-        extension(
-            EXTENSIONS[2],
-            "User interfaces that the agent describes and the client renders.",
-            Some(a2ui),
-        ),
-    ]
+    AgentExtension {
+        uri: extension.uri().to_owned(),
+        description: Some(description.to_owned()),
+        required: Some(required.contains(&extension)),
+        params,
+    }
 }
 
 fn skill(skill: &crate::CardSkill) -> AgentSkill {

@@ -2,7 +2,7 @@
 
 use harness_model::{AgentId, Lifecycle, ParticipantId, names};
 
-use crate::{AddressGuard, PushKey, PushRetry, SecurityScheme};
+use crate::{AddressGuard, Extension, PushKey, PushRetry, SecurityScheme};
 
 /// Configuration of the A2A server.
 #[derive(Clone, Debug)]
@@ -75,6 +75,8 @@ pub struct CardConfig {
     pub version: String,
     /// What it can do; ids are unique.
     pub skills: Vec<CardSkill>,
+    /// Extensions without which nobody is served: every request has to name them.
+    pub required_extensions: Vec<Extension>,
 }
 
 impl Default for CardConfig {
@@ -87,6 +89,7 @@ impl Default for CardConfig {
                     .to_owned(),
             version: "0.1.0".to_owned(),
             skills: Vec::new(),
+            required_extensions: Vec::new(),
         }
     }
 }

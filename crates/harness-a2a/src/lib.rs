@@ -11,6 +11,7 @@ mod card;
 mod client;
 mod config;
 mod error;
+mod extension;
 mod own_proof;
 mod proto_json;
 mod push;
@@ -28,6 +29,7 @@ pub use client::{
 };
 pub use config::{A2aConfig, CardConfig, CardSkill};
 pub use error::{A2aError, ErrorKind};
+pub use extension::Extension;
 pub use own_proof::{OWN_PROOF_HEADER, OwnRequest};
 pub use push::{PushError, PushRetry};
 pub use push_key::{InvalidPushKey, PushKey};

@@ -16,7 +16,7 @@ use harness_ports::{Clock, Engine, IdSource, Store, TaskGroup};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    A2aConfig, A2aError, JwksError, PushError,
+    A2aConfig, A2aError, Extension, JwksError, PushError,
     access::Authority,
     authentication::Authentication,
     card::{PushDeclared, ServedCard},
@@ -34,6 +34,8 @@ pub(crate) struct Call {
     pub(crate) participant: Option<ParticipantId>,
     /// What stands behind the assertion.
     pub(crate) authority: Authority,
+    /// Extensions that the caller speaks, in the order of the card.
+    pub(crate) activated: Vec<Extension>,
     /// Where a stream resumes: entries after this one.
     pub(crate) after: Option<u64>,
     /// Cancelled when the server stops.

@@ -171,6 +171,7 @@ fn a2a_config(config: &Config, base_url: &str, push_key: PushKey) -> Result<A2aC
     if let Some(description) = &config.card.description {
         a2a.card.description.clone_from(description);
     }
+    a2a.card.required_extensions.clone_from(&config.card.required_extensions);
     a2a.card.skills = config.card_skills.iter().map(card_skill).collect();
     a2a.lifecycle = server.lifecycle;
     a2a.anonymous = server.anonymous.clone().map(ParticipantId::new);

@@ -29,12 +29,24 @@ pub(crate) struct Live {
     /// Events as JSON lines instead of a transcript.
     json: bool,
     last_seq: Option<u64>,
+    /// Whether what was shown last ends a turn.
+    turn_ended: bool,
+    /// Whether the task had ended before it was subscribed to and nothing was shown yet; there may be nothing more.
+    was_over: bool,
 }
 
 impl Live {
     pub(crate) fn new(client: AgentClient, json: bool) -> Self {
         let painter = Painter::new(&client.card().name, output::columns());
-        Self { client, transcript: Transcript::default(), painter, json, last_seq: None }
+        Self {
+            client,
+            transcript: Transcript::default(),
+            painter,
+            json,
+            last_seq: None,
+            turn_ended: false,
+            was_over: false,
+        }
     }
 
     /// Prints words of the person at the terminal.
@@ -44,9 +56,20 @@ impl Live {
         }
     }
 
+    /// Shows what a task's log has after `after`, up to the end of the turn.
+    pub(crate) async fn replay(&mut self, task: &str, after: u64) -> Result<(), Failure> {
+        let failed = |error| peer::failed("the task cannot be followed", &error);
+        self.transcript.task_id = Some(task.to_owned());
+        self.last_seq = Some(after);
+        self.was_over = self.client.get(task, Some(0)).await.map_err(failed)?.status.state.is_terminal();
+        let stream = self.client.subscribe(task, Some(after)).await.map_err(failed)?;
+        self.run(stream).await
+    }
+
     /// Shows everything up to the end of the stream.
     pub(crate) async fn run(&mut self, stream: EventStream) -> Result<(), Failure> {
         let mut stream = stream;
+        self.turn_ended = false;
         let mut reconnects = 0;
         loop {
             match self.drain(&mut stream, &mut reconnects).await {
@@ -68,8 +91,11 @@ impl Live {
             *reconnects = 0;
             self.show(item).await;
         }
-        let ended = self.transcript.is_over() || self.transcript.waits();
-        if ended { Ok(()) } else { Err(ClientError::Unreachable("the stream ended too early".into())) }
+        if self.turn_ended || self.was_over {
+            Ok(())
+        } else {
+            Err(ClientError::Unreachable("the stream ended too early".into()))
+        }
     }
 
     async fn reconnect(
@@ -101,6 +127,9 @@ impl Live {
             output::line(&json!({"seq": item.seq, "event": item.event}).to_string());
         }
         let lines = self.transcript.fold(&item.event);
+        self.was_over = false;
+        let message = matches!(item.event, StreamResponse::Message(_));
+        self.turn_ended = message || self.transcript.is_over() || self.transcript.waits();
         if self.json {
             return;
         }

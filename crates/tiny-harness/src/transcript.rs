@@ -67,7 +67,12 @@ impl Transcript {
         let mut lines = Vec::new();
         match event {
             StreamResponse::Task(task) => self.task(task, &mut lines),
-            StreamResponse::Message(message) => lines.push(Line::Agent(texts(message).join("\n"))),
+            StreamResponse::Message(message) => {
+                // It may belong to a task or a conversation, which the next message then goes on with.
+                self.task_id = message.task_id.clone().or(self.task_id.take());
+                self.context_id = message.context_id.clone().or(self.context_id.take());
+                lines.push(Line::Agent(texts(message).join("\n")));
+            }
             StreamResponse::StatusUpdate(update) => {
                 self.ids(&update.task_id, &update.context_id);
                 self.status(&update.status, &mut lines);

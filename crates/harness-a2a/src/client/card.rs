@@ -6,7 +6,7 @@ use harness_model::{limits, parse_json_bounded};
 use reqwest::{StatusCode, Url, header};
 
 use super::{CardPolicy, ClientError, ClientOptions, card_cache::Remembered, http, lenient};
-use crate::{AddressGuard, card::EXTENSIONS};
+use crate::{AddressGuard, Extension};
 
 /// How requests are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ async fn body(client: &reqwest::Client, url: Url, options: &ClientOptions) -> Re
 fn check(card: &AgentCard, policy: CardPolicy) -> Result<(), ClientError> {
     let declared = card.capabilities.extensions.iter().flatten();
     let mut required = declared.filter(|extension| extension.required == Some(true));
-    if let Some(unknown) = required.find(|extension| !EXTENSIONS.contains(&extension.uri.as_str())) {
+    if let Some(unknown) = required.find(|extension| Extension::of_uri(&extension.uri).is_none()) {
         return Err(ClientError::UnsupportedExtension { uri: unknown.uri.clone() });
     }
     let schemes = card.security_schemes.as_ref().is_some_and(|schemes| !schemes.is_empty());
@@ -110,7 +110,7 @@ fn check(card: &AgentCard, policy: CardPolicy) -> Result<(), ClientError> {
 pub(super) fn known_extensions(card: &AgentCard) -> Vec<&'static str> {
     let declares =
         |uri: &str| card.capabilities.extensions.iter().flatten().any(|declared| declared.uri == uri);
-    EXTENSIONS.into_iter().filter(|uri| declares(uri)).collect()
+    Extension::ALL.map(Extension::uri).into_iter().filter(|uri| declares(uri)).collect()
 }
 
 fn http_url(text: &str) -> Option<Url> {

@@ -29,7 +29,7 @@ pub struct StreamItem {
     pub event: StreamResponse,
 }
 
-/// Events of one stream. It ends when the agent ends it, or after an error. Dropping it closes the connection.
+/// Events of one stream. It ends when the agent ends it, after a message (which comes instead of a task), or after an error. Dropping it closes the connection.
 pub struct EventStream {
     items: BoxStream<'static, Result<StreamItem, ClientError>>,
 }
@@ -64,7 +64,11 @@ impl EventStream {
                 return None;
             }
             let item = reader.next().await.transpose()?;
-            reader.done = item.is_err();
+            // A message is all there is; whatever else the agent sends, or does not, says nothing.
+            reader.done = match &item {
+                Ok(item) => matches!(item.event, StreamResponse::Message(_)),
+                Err(_) => true,
+            };
             Some((item, reader))
         });
         Self::of_items(items.boxed())

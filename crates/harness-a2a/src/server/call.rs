@@ -8,7 +8,7 @@ use super::connection::Connection;
 use crate::{
     A2aError, A2aService, ErrorKind,
     access::{self, Authority},
-    card::EXTENSIONS,
+    extension::{EXTENSIONS_HEADER, announced, negotiate},
     own_proof::Proven,
     service::Call,
 };
@@ -65,20 +65,30 @@ pub(super) fn challenge(service: &A2aService, mut refusal: Response) -> Response
 
 /// Checks version and extensions, and reads who asks.
 pub(super) fn call(
+    service: &A2aService,
     headers: &HeaderMap,
     pairs: &QueryPairs,
     extensions: &Extensions,
     authority: Authority,
 ) -> Result<Call, A2aError> {
     check_version(headers, pairs)?;
-    check_extensions(headers)?;
+    let activated = negotiate(headers, &service.inner.config.card.required_extensions)?;
     let stop = extensions.get::<Connection>().map(|connection| connection.stop.clone());
     Ok(Call {
         participant: access::asserted_by_header(headers)?,
         authority,
+        activated,
         after: resume_position(headers, pairs)?,
         stop: stop.unwrap_or_default(),
     })
+}
+
+/// The answer to a call, with the extensions that it goes by.
+pub(super) fn announce(call: &Call, mut response: Response) -> Response {
+    if let Some(value) = announced(&call.activated) {
+        response.headers_mut().insert(EXTENSIONS_HEADER, value);
+    }
+    response
 }
 
 fn check_version(headers: &HeaderMap, pairs: &QueryPairs) -> Result<(), A2aError> {
@@ -94,19 +104,6 @@ fn check_version(headers: &HeaderMap, pairs: &QueryPairs) -> Result<(), A2aError
         truncate_chars(version, REPEATED_CHARS_MAX)
     );
     Err(A2aError::new(ErrorKind::VersionNotSupported, message))
-}
-
-fn check_extensions(headers: &HeaderMap) -> Result<(), A2aError> {
-    let mut unknown = Vec::new();
-    for value in headers.get_all("a2a-extensions") {
-        let uris = value.to_str().unwrap_or("?").split(',').map(str::trim);
-        unknown.extend(uris.filter(|uri| !uri.is_empty() && !EXTENSIONS.contains(uri)));
-    }
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    let list = truncate_chars(&unknown.join(", "), REPEATED_CHARS_MAX);
-    Err(A2aError::unsupported(format!("unsupported A2A extension(s): {list}")))
 }
 
 /// The last event a client has seen: the header of the event-stream standard, or `?after=`.

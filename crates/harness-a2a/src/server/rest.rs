@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 use super::{
-    call::{QueryPairs, authority, call, challenge, check_content_type, query, value_of},
+    call::{QueryPairs, announce, authority, call, challenge, check_content_type, query, value_of},
     dispatch::{Reply, dispatch, logged, parse_body},
     sse,
 };
@@ -46,7 +46,7 @@ pub(super) async fn handle(
         Err(error) => return challenge(&service, error_response(&error)),
     };
     let read = query(&uri).and_then(|pairs| {
-        let call = call(&headers, &pairs, &extensions, authority)?;
+        let call = call(&service, &headers, &pairs, &extensions, authority)?;
         Ok((call, operation(&method, own, &pairs, &headers, &body)?))
     });
     let (call, operation) = match read {
@@ -54,14 +54,15 @@ pub(super) async fn handle(
         Err(error) => return error_response(&logged(&service, "request", error)),
     };
     let Some((name, params)) = operation else { return not_found() };
-    match dispatch(&service, &call, name, Value::Object(params)).await {
+    let response = match dispatch(&service, &call, name, Value::Object(params)).await {
         Ok(Reply::Value(value)) => json_response(StatusCode::OK, value.get().to_owned()),
         Ok(Reply::Stream(events)) => sse::response(service, events, |event| match event {
             Ok(value) => value.get().to_owned(),
             Err(error) => error.to_rest().to_string(),
         }),
         Err(error) => error_response(&error),
-    }
+    };
+    announce(&call, response)
 }
 
 /// The decoded segments of a path; `None` when one is not text.

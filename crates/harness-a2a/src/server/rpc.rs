@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    call::{authority, call, challenge, check_content_type, query},
+    call::{announce, authority, call, challenge, check_content_type, query},
     dispatch::{Reply, dispatch, logged, parse_body},
     sse,
 };
@@ -39,19 +39,20 @@ pub(super) async fn handle(
         Ok(read) => read,
         Err(error) => return json_response(failure(&id, &error)),
     };
-    let call = query(&uri).and_then(|pairs| call(&headers, &pairs, &extensions, authority));
-    let reply = match call {
-        Ok(call) => dispatch(&service, &call, &method, params).await,
-        Err(error) => Err(logged(&service, &method, error)),
+    let call = query(&uri).and_then(|pairs| call(&service, &headers, &pairs, &extensions, authority));
+    let call = match call {
+        Ok(call) => call,
+        Err(error) => return json_response(failure(&id, &logged(&service, &method, error))),
     };
-    match reply {
+    let response = match dispatch(&service, &call, &method, params).await {
         Ok(Reply::Value(result)) => json_response(success(&id, &result)),
         Ok(Reply::Stream(events)) => sse::response(service, events, move |event| match event {
             Ok(result) => success(&id, &result),
             Err(error) => failure(&id, &error),
         }),
         Err(error) => json_response(failure(&id, &error)),
-    }
+    };
+    announce(&call, response)
 }
 
 /// Reads a request: the id to answer under, as far as it could be read, then the method and its parameters.

@@ -25,6 +25,7 @@ async fn a_configured_card_says_so() {
         description: "Knows orders.".into(),
         version: "2".into(),
         skills: vec![skill],
+        required_extensions: Vec::new(),
     };
     let server = start_with(|config| config.card = configured).await;
     let text = server.http.get(format!("{}{CARD}", server.base)).send().await.unwrap().text().await.unwrap();

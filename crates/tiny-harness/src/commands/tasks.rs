@@ -44,10 +44,8 @@ pub(crate) async fn run(
         TasksCommand::Events { peer, task, after, json } => {
             let peer = connect(&peer).await?;
             let mut live = Live::new(peer.client, json);
-            live.transcript.task_id = Some(task.clone());
             // Position 0 is the creation of the task; a subscription that resumes replays finished tasks too.
-            let stream = live.client.subscribe(&task, after.or(Some(0))).await;
-            live.run(stream.map_err(|e| peer::failed("the task cannot be followed", &e))?).await
+            live.replay(&task, after.unwrap_or(0)).await
         }
     }
 }

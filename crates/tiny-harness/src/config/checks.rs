@@ -1,7 +1,7 @@
 //! Rules for values, each a function from a value to a refusal.
 #![expect(clippy::ptr_arg, reason = "a rule takes a reference to the type of its key")]
 
-use harness_a2a::AddressGuard;
+use harness_a2a::{AddressGuard, Extension};
 use std::{
     collections::BTreeSet,
     fmt::Debug,
@@ -70,6 +70,18 @@ pub(super) fn unique_folders(folders: &Vec<PathBuf>) -> Checked {
         None => Ok(()),
         Some(folder) => Err(Refusal::with_remedy(
             format!("names {} twice", quoted(&folder.to_string_lossy())),
+            "remove one of the two",
+        )),
+    }
+}
+
+/// No extension is named twice.
+pub(super) fn unique_extensions(extensions: &Vec<Extension>) -> Checked {
+    let repeated = extensions.iter().enumerate().find(|(index, each)| extensions[..*index].contains(each));
+    match repeated.and_then(|(_, each)| each.show()) {
+        None => Ok(()),
+        Some(name) => Err(Refusal::with_remedy(
+            format!("names {} twice", quoted(name.trim_matches('"'))),
             "remove one of the two",
         )),
     }

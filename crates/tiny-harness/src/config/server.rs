@@ -2,12 +2,13 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use harness_a2a::Extension;
 use harness_model::{Lifecycle, names::DEFAULT_AGENT};
 
 use super::{
     checks::{
         at_least, base_url, each, header_id, if_set, name, not_blank, not_self, origin, push_address, range,
-        unique_folders,
+        unique_extensions, unique_folders,
     },
     section::{optional, or, required, section},
     setting::{BindAddress, Choice},
@@ -71,6 +72,9 @@ section! {
         description: Option<String> = optional(), if_set(not_blank);
         /// The version on the card.
         version: String = or("0.1.0"), not_blank;
+        /// Extensions that callers have to speak: the card marks them as required, and a request whose `A2A-Extensions`
+        /// does not name them is refused. Plain A2A clients name none.
+        required_extensions: Vec<Extension> = or([]), unique_extensions;
     }
 }
 
@@ -105,6 +109,11 @@ section! {
         /// With `follow`: the pause before listening again. At least 1 second.
         follow_interval: Duration = or(Duration::from_secs(5)), at_least(Duration::from_secs(1));
     }
+}
+
+impl Choice for Extension {
+    const CHOICES: &'static [(Self, &'static str)] =
+        &[(Self::Task, "task"), (Self::Channel, "channel"), (Self::A2ui, "a2ui")];
 }
 
 /// How this agent learns that a waiting sub-task changed.

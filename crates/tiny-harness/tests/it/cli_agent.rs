@@ -112,6 +112,9 @@ async fn tasks_are_listed_shown_followed_and_canceled() {
     let again = run(&server, &["tasks", "cancel", id]).await;
     assert_eq!((again.code, again.stdout.as_str()), (Some(1), ""), "{again:?}");
     assert!(again.stderr.contains("has ended"), "{again:?}");
+    let last = numbers(&run(&server, &["tasks", "events", id, "--json"]).await).pop().unwrap().to_string();
+    let nothing = run(&server, &["tasks", "events", id, "--after", &last]).await;
+    assert_eq!((nothing.code, nothing.stdout.as_str(), nothing.stderr.as_str()), (Some(0), "", ""));
 }
 
 #[tokio::test]

@@ -181,8 +181,19 @@ fn a_key_below_the_wrong_heading() {
     configuration error: h.toml:2: unknown key `max_turns`; it belongs in [context] (max_turns)
     configuration error: h.toml:4: unknown key `base_url`; it belongs in [server] (card.base_url)
     configuration error: h.toml:5: unknown key `agents`; move `agents` to the top of the file, before the first [section] (card.agents)
-    configuration error: h.toml:6: unknown key `extra`; remove it, or use one of name, description, version, skills (card.extra)
+    configuration error: h.toml:6: unknown key `extra`; remove it, or use one of name, description, version, required_extensions, skills (card.extra)
     "#);
+}
+
+#[test]
+fn a_required_extension_that_there_is_not_or_twice() {
+    for (list, message) in [
+        ("[\"task\", \"plan\"]", "entry 2 must be `\"task\"`, `\"channel\"` or `\"a2ui\"`, not `plan`"),
+        ("[\"a2ui\", \"task\", \"a2ui\"]", "`required_extensions` names `a2ui` twice; remove one of the two"),
+    ] {
+        let case = file(&format!("[card]\nrequired_extensions = {list}\n")).env("OPENAI_API_KEY", "k");
+        assert!(case.problems().contains(message), "{}", case.problems());
+    }
 }
 
 #[test]
