@@ -82,6 +82,7 @@ pub mod codes {
         BUDGET_EXHAUSTED = "budget.exhausted", "The task used all the tokens it may use.";
         TURN_LIMIT = "turn.limit", "The task used all the turns it may use.";
         STATE_INVALID = "state.invalid", "Recorded data is not valid or of an unknown version.";
+        TEMPORAL_START_FAILED = "temporal.start_failed", "The embedded Temporal server could not be started.";
         INBOX_FULL = "inbox.full", "Too many messages wait for this task.";
     }
 }

@@ -13,6 +13,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::tools::report_absent;
+
 /// How long the server may take to open its port; the model is loaded by then on an idle machine.
 const START_MAX: Duration = Duration::from_secs(60);
 /// Health questions before giving up, this far apart.
@@ -47,7 +49,7 @@ impl LocalModel {
     pub async fn start(kind: LocalModelKind) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let Some(python) = installed_python(&root) else {
-            report_absent();
+            report_absent("the local model", "tools/local-model/setup.py");
             return None;
         };
         let mut server = Command::new(python)
@@ -118,12 +120,4 @@ async fn is_healthy(url: &str) -> bool {
         (&mut socket).take(4_096).read_to_end(&mut answer).await
     };
     matches!(timeout(HEALTH_INTERVAL * 10, exchange).await, Ok(Ok(_))) && answer.starts_with(b"HTTP/1.1 200")
-}
-
-#[expect(clippy::disallowed_methods, reason = "test switch, read where the test runs")]
-#[expect(clippy::print_stderr, reason = "a skipped test has to be seen")]
-fn report_absent() {
-    let required = std::env::var("HARNESS_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-    assert!(!required, "the local model is not installed: run `python3 tools/local-model/setup.py`");
-    eprintln!("SKIPPED: the local model is not installed; `python3 tools/local-model/setup.py` installs it");
 }

@@ -17,7 +17,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("harness-mcp", &["harness-model", "harness-ports"]),
     ("harness-plugins", &["harness-model", "harness-ports"]),
     ("harness-telemetry", &["harness-model", "harness-ports"]),
-    ("harness-testkit", &["harness-model", "harness-ports"]),
+    ("harness-temporal-server", &["harness-model", "harness-ports"]),
+    ("harness-testkit", &["harness-model", "harness-ports", "harness-temporal-server"]),
     (
         "tiny-harness",
         &[

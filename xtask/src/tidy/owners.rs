@@ -36,6 +36,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("axum", &["harness-a2a"]),
     ("chrono", &["harness-a2a"]),
     ("clap", &["tiny-harness"]),
+    ("h2", &["harness-temporal-server"]),
     ("http-body-util", &["harness-a2a"]),
     ("httpdate", &["harness-providers"]),
     ("hyper", &["harness-a2a"]),
@@ -47,7 +48,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("ring", &["harness-a2a"]),
     ("rmcp", &["harness-mcp"]),
     ("rusqlite", &["harness-store"]),
-    ("rustix", &["harness-mcp", "harness-testkit", "tiny-harness"]),
+    ("rustix", &["harness-mcp", "harness-temporal-server", "harness-testkit", "tiny-harness"]),
     // The binary chooses the provider of cryptography; adapters name it where they build a client.
     ("rustls", &["harness-a2a", "harness-mcp", "harness-providers", "tiny-harness"]),
     ("serde_yaml_ng", &["harness-plugins", "harness-providers"]),
