@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use harness_model::{BlockRef, Content};
+use harness_model::{BlockRef, Content, TaskId};
 use harness_ports::{ActivityFailure, Block, Clock, Record, Store, Write, WriteBatch};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -53,12 +53,18 @@ pub(crate) async fn all<T>(
 }
 
 /// What an activity keeps.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Keep {
+    task_id: TaskId,
     writes: Vec<Write>,
 }
 
 impl Keep {
+    /// Nothing yet, for this task.
+    pub(crate) fn of(task_id: &TaskId) -> Self {
+        Self { task_id: task_id.clone(), writes: Vec::new() }
+    }
+
     /// Keeps bytes.
     pub(crate) fn bytes(&mut self, bytes: impl Into<Bytes>) -> BlockRef {
         let block = Block::new(bytes);
@@ -69,10 +75,9 @@ impl Keep {
 
     /// Keeps a block, once: an answer that was not streamed is its own tail.
     pub(crate) fn block(&mut self, block: Block) {
-        let same =
-            |write: &Write| matches!(write, Write::PutBlock(known) if known.reference == block.reference);
+        let same = |write: &Write| matches!(write, Write::PutBlock { block: known, .. } if known.reference == block.reference);
         if !self.writes.iter().any(same) {
-            self.writes.push(Write::PutBlock(block));
+            self.writes.push(Write::PutBlock { block, task_id: self.task_id.clone() });
         }
     }
 
@@ -88,12 +93,14 @@ impl Keep {
         self.writes.push(Write::PutRecord(record));
     }
 
-    /// Makes all of it durable at once.
+    /// Makes all of it durable at once, unless the task is gone: nothing of it comes back.
     pub(crate) async fn commit(self, store: &dyn Store, clock: &dyn Clock) -> Result<(), ActivityFailure> {
         if self.writes.is_empty() {
             return Ok(());
         }
-        let batch = WriteBatch::new(clock.now(), self.writes);
+        let mut writes = vec![Write::RequireTask { task_id: self.task_id }];
+        writes.extend(self.writes);
+        let batch = WriteBatch::new(clock.now(), writes);
         store.commit(batch).await.map(drop).map_err(|error| failure::of_store(&error))
     }
 }

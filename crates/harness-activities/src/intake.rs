@@ -32,7 +32,7 @@ pub(crate) async fn run(host: &Host, input: IntakeInput) -> Result<IntakeResult,
         let text = blocks::content(store, &help.question).await?;
         question = Some((help, text));
     }
-    let mut keep = Keep::default();
+    let mut keep = Keep::of(&input.task_id);
     let mut participants = input.participants;
     let mut outcomes = Vec::with_capacity(messages.len());
     for (inbound, message) in input.messages.iter().zip(&messages) {

@@ -142,7 +142,7 @@ async fn keep(
     streamed: Streamed<'_>,
     context_chars: u64,
 ) -> Result<ModelAnswer, ActivityFailure> {
-    let mut keep = Keep::default();
+    let mut keep = Keep::of(&input.task_id);
     let output = normalise::normalised(streamed.output, &host.deps.redactor);
     let answer = answer_text(&output, streamed.text, &mut keep);
     let calls = plan::plan(&output.calls, &host.registry, &host.deps.redactor, &mut keep);

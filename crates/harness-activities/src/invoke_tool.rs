@@ -70,7 +70,7 @@ pub(crate) async fn run(
     }
     let store = &*host.deps.store;
     let arguments: Map<String, Value> = blocks::json(store, &input.arguments).await?;
-    let mut keep = Keep::default();
+    let mut keep = Keep::of(&input.task_id);
     let reply = match input.name.as_str() {
         intrinsics::LIST_SKILLS => list_skills::run(&host.deps.skills),
         intrinsics::LOAD_SKILL => load_skill::run(&host.deps.skills, &arguments, &mut keep),

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use harness_model::{ActivityId, TimerId, Timestamp};
-use harness_ports::{ActivityTask, Block, Delivered, EngineError, Write};
+use harness_model::{ActivityId, TaskId, TimerId, Timestamp};
+use harness_ports::{ActivityTask, Block, Delivered, Delivery, EngineError, Write};
 
 /// Collected while events are applied, committed whole, performed after that.
 pub(crate) struct Batch {
@@ -66,8 +66,10 @@ impl Batch {
         }
     }
 
-    pub(crate) fn put_blocks(&mut self, blocks: &[Block]) {
-        self.writes.extend(blocks.iter().cloned().map(Write::PutBlock));
+    pub(crate) fn put_blocks(&mut self, delivery: &Delivery) {
+        let task_id = TaskId::from(&delivery.workflow_id);
+        let put = |block: &Block| Write::PutBlock { block: block.clone(), task_id: task_id.clone() };
+        self.writes.extend(delivery.blocks.iter().map(put));
     }
 
     /// Forgets the writes from this position on: what should have justified them did not happen.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// State of an A2A task. Source: A2A 1.0 `TaskState`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TaskState {
     /// Accepted, not yet worked on.

@@ -8,6 +8,7 @@ mod activity;
 mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod deletion;
 mod engine;
 mod model_provider;
 mod store;
@@ -20,6 +21,7 @@ pub use activity::{
     ActivityContext, ActivityFailure, ActivityHost, ActivityOptions, ActivityTask, FailureKind, OnCrash,
 };
 pub use clock::{Clock, IdSource};
+pub use deletion::{Census, DeleteWhen, DeletedRows, OldestTasks, RowKind};
 pub use engine::{Capabilities, Delivered, Delivery, Engine, EngineError, Signal, StartWorkflow};
 pub use model_provider::{
     InputItem, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelProvider, ModelRequest, ModelStream,

@@ -10,9 +10,9 @@ use harness_model::{
 };
 use serde_json::Value;
 
-use crate::{ActivityTask, Committed, HistoryEvent, WriteBatch};
+use crate::{ActivityTask, Census, Committed, HistoryEvent, OldestTasks, WriteBatch};
 
-/// Entries of a task's log from a cursor on, then the ones to come. Ends only with an error.
+/// Entries of a task's log from a cursor on, then the ones to come. Ends with an error, or when the task is deleted.
 pub type LogStream = BoxStream<'static, Result<Arc<LogEntry>, StoreError>>;
 
 /// Keeps everything.
@@ -23,7 +23,9 @@ pub type LogStream = BoxStream<'static, Result<Arc<LogEntry>, StoreError>>;
 /// - Log entries of a task are numbered 0, 1, 2, ... without gaps, in the order of the commits.
 /// - A reader sees a whole batch or nothing of it, and only durable ones.
 /// - `follow` yields every entry after the cursor once, in order, whatever the speed of the reader; a slow reader costs
-///   reads, never memory that grows, and never slows a writer.
+///   reads, never memory that grows, and never slows a writer. It ends, without an error, soon after the task was
+///   deleted; it begins with the call of `follow` and not with its first poll, so that whoever follows first and looks for
+///   the task then never waits for one that is gone.
 /// - Futures may be dropped at any time; a commit that was begun then still happens whole or not at all.
 pub trait Store: Send + Sync {
     /// Applies a batch.
@@ -88,6 +90,12 @@ pub trait Store: Send + Sync {
 
     /// Tasks that match, newest status first (ties: greater id first).
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>>;
+
+    /// Tasks whose state and status time match, oldest status first (ties: lesser id first).
+    fn oldest_tasks(&self, query: OldestTasks) -> BoxFuture<'_, Result<Vec<TaskCursor>, StoreError>>;
+
+    /// Counts what the store holds. Costs a walk over an index of everything: for now and then, not for a request.
+    fn census(&self) -> BoxFuture<'_, Result<Census, StoreError>>;
 
     /// Records of a kind and task, oldest first; at most `limit`.
     fn records<'a>(
@@ -206,7 +214,7 @@ pub struct Record {
 }
 
 /// Kinds of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKind {
     /// One row per message that reached a task's inbox.
     InboxAudit,
@@ -214,11 +222,13 @@ pub enum RecordKind {
     SpilledResult,
     /// A push notification configuration.
     PushConfig,
+    /// What the last tick saw. Of no task: its task id is one that no task has.
+    Monitor,
 }
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::InboxAudit, Self::SpilledResult, Self::PushConfig];
+    pub const ALL: [Self; 4] = [Self::InboxAudit, Self::SpilledResult, Self::PushConfig, Self::Monitor];
 
     /// Stable name in the store.
     pub fn name(self) -> &'static str {
@@ -226,6 +236,7 @@ impl RecordKind {
             Self::InboxAudit => "inbox_audit",
             Self::SpilledResult => "spilled_result",
             Self::PushConfig => "push_config",
+            Self::Monitor => "monitor",
         }
     }
 }

@@ -7,7 +7,7 @@ use harness_model::{
 use serde_json::Value;
 use std::sync::Arc;
 
-use crate::{ActivityTask, HistoryEvent, Record, RecordKind};
+use crate::{ActivityTask, DeleteWhen, DeletedRows, HistoryEvent, Record, RecordKind};
 
 /// A block to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,8 +65,30 @@ pub enum HistoryAppend {
 /// One change.
 #[derive(Clone, Debug)]
 pub enum Write {
-    /// Keeps a block; keeping it twice is fine.
-    PutBlock(Block),
+    /// Keeps a block for a task; keeping it twice is fine. The block stays as long as one of the tasks that kept it:
+    /// whoever refers to a block of another task keeps it for its own as well.
+    PutBlock {
+        /// The block.
+        block: Block,
+        /// The task that uses it, or the workflow of this id. It may come to be later.
+        task_id: TaskId,
+    },
+    /// Changes nothing. Conflict unless the task has a record, which holds until the batch is durable: the first write of
+    /// a batch that must not bring a deleted task back, such as that of an activity.
+    RequireTask {
+        /// Which one.
+        task_id: TaskId,
+    },
+    /// Deletes everything of a task, if it may be deleted: the workflow of its id with journal, snapshot, activities,
+    /// timers and deliveries; its log, history, record and publication keys; every [`Record`] of it; its blocks that no
+    /// other task keeps. Unknown ids are ignored. The id is then as if it had never been used: a workflow of this id may
+    /// be created again, and its log begins with entry 0. A batch that deletes a task changes nothing else of it.
+    DeleteTask {
+        /// Which one.
+        task_id: TaskId,
+        /// What must hold; otherwise nothing happens.
+        when: DeleteWhen,
+    },
     /// Creates a workflow. Conflict when it exists.
     CreateWorkflow {
         /// Its id.
@@ -177,4 +199,6 @@ impl WriteBatch {
 pub struct Committed {
     /// Every log entry the batch added, in order, with its task.
     pub entries: Vec<(TaskId, Arc<LogEntry>)>,
+    /// What its deletions removed.
+    pub deleted: DeletedRows,
 }

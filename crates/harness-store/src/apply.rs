@@ -1,17 +1,23 @@
 //! Applies one batch to the database, inside a transaction or savepoint of the caller.
 
+mod delete;
 mod publish;
 mod task_index;
 
-use std::sync::Arc;
-
-use harness_model::{LogEntry, TaskId, WorkflowId};
+use harness_model::{TaskId, WorkflowId};
+use harness_ports::Committed;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::encode::{EncodedBatch, Op};
+use crate::encode::{Address, EncodedBatch, Op};
 
-/// What applying a batch gave: the new log entries, or the condition that does not hold.
-pub(crate) type Applied = Result<Vec<(TaskId, Arc<LogEntry>)>, Refused>;
+/// What applying a batch gave.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    pub(crate) committed: Committed,
+    /// Tasks whose followers have nothing to wait for any more.
+    pub(crate) deleted_tasks: Vec<TaskId>,
+    pub(crate) removed_blocks: Vec<Address>,
+}
 
 /// Why a batch was not applied.
 #[derive(Debug)]
@@ -29,12 +35,13 @@ impl From<rusqlite::Error> for Refused {
 }
 
 /// Applies every change of a batch, in order. On an error the caller takes back what was done.
-pub(crate) fn apply(connection: &Connection, batch: &EncodedBatch) -> Applied {
-    let mut batch_apply = BatchApply { connection, at: batch.at, workflow: None, entries: Vec::new() };
+pub(crate) fn apply(connection: &Connection, batch: &EncodedBatch) -> Result<Applied, Refused> {
+    let mut batch_apply =
+        BatchApply { connection, at: batch.at, workflow: None, owner: None, done: Applied::default() };
     for op in &batch.ops {
         batch_apply.apply(op)?;
     }
-    Ok(batch_apply.entries)
+    Ok(batch_apply.done)
 }
 
 /// One batch on its way.
@@ -43,16 +50,17 @@ struct BatchApply<'a> {
     at: i64,
     /// The row of the last workflow that was looked up: most batches are about one.
     workflow: Option<(&'a WorkflowId, i64)>,
-    entries: Vec<(TaskId, Arc<LogEntry>)>,
+    /// The row of the last task that blocks were kept for.
+    owner: Option<(&'a TaskId, i64)>,
+    done: Applied,
 }
 
 impl<'a> BatchApply<'a> {
     fn apply(&mut self, op: &'a Op) -> Result<(), Refused> {
         match op {
-            Op::PutBlock { address, bytes } => self.execute(
-                "INSERT INTO blocks (address, bytes) VALUES (?1, ?2) ON CONFLICT (address) DO NOTHING",
-                params![address, &bytes[..]],
-            ),
+            Op::PutBlock { address, bytes, task_id } => self.put_block(address, bytes, task_id),
+            Op::RequireTask { task_id } => self.require_task(task_id),
+            Op::DeleteTask { task_id, when } => self.delete_task(task_id, *when),
             Op::CreateWorkflow { workflow_id, workflow_type } => {
                 self.create_workflow(workflow_id, workflow_type)
             }
@@ -104,6 +112,31 @@ impl<'a> BatchApply<'a> {
                 self.execute("UPDATE workflows SET closed = 1 WHERE id = ?1", params![workflow])
             }
         }
+    }
+
+    fn put_block(&mut self, address: &Address, bytes: &[u8], task_id: &'a TaskId) -> Result<(), Refused> {
+        let owner = match self.owner {
+            Some((known, row)) if known == task_id => row,
+            Some(_) | None => self.task_row(task_id)?.id,
+        };
+        self.owner = Some((task_id, owner));
+        let sql = "INSERT INTO blocks (address, bytes) VALUES (?1, ?2) ON CONFLICT (address) DO NOTHING";
+        if self.change(sql, params![address, bytes])? > 0 {
+            let block = self.connection.last_insert_rowid();
+            let sql = "INSERT INTO block_owners (owner, block) VALUES (?1, ?2)";
+            return self.execute(sql, params![owner, block]);
+        }
+        let sql = "INSERT INTO block_owners (owner, block) SELECT ?1, id FROM blocks WHERE address = ?2
+                   ON CONFLICT DO NOTHING";
+        self.execute(sql, params![owner, address])
+    }
+
+    fn require_task(&self, task_id: &TaskId) -> Result<(), Refused> {
+        let sql = "SELECT 1 FROM tasks WHERE task_id = ?1 AND record IS NOT NULL";
+        if self.connection.prepare_cached(sql)?.exists([task_id.as_str()])? {
+            return Ok(());
+        }
+        Err(Refused::Conflict(format!("there is no task {task_id}")))
     }
 
     fn create_workflow(&mut self, workflow_id: &'a WorkflowId, workflow_type: &str) -> Result<(), Refused> {

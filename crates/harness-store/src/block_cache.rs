@@ -53,6 +53,14 @@ impl BlockCache {
         }
     }
 
+    pub(crate) fn remove(&self, address: &Address) {
+        let mut generations = self.lock();
+        generations.old.remove(address);
+        if let Some(bytes) = generations.young.remove(address) {
+            generations.young_bytes -= bytes.len() + ENTRY_BYTES;
+        }
+    }
+
     fn insert(&self, generations: &mut Generations, address: Address, bytes: Bytes) {
         let cost = bytes.len() + ENTRY_BYTES;
         if generations.young_bytes + cost > self.generation_bytes {
@@ -93,6 +101,11 @@ mod tests {
         }
         assert_eq!(cache.get(&address(255)), Some(Bytes::from(vec![255; 872])));
         assert_eq!(cache.get(&address(1)), None);
+        let before = bytes_held(&cache);
+        for _ in 0..2 {
+            cache.remove(&address(255));
+        }
+        assert_eq!((cache.get(&address(255)), bytes_held(&cache)), (None, before - 872 - ENTRY_BYTES));
     }
 
     #[test]

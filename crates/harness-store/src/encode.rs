@@ -4,7 +4,7 @@ use bytes::Bytes;
 use harness_model::{
     ActivityId, BlockRef, HistoryEntry, TaskEvent, TaskId, TaskRecord, TaskState, TimerId, WorkflowId,
 };
-use harness_ports::{HistoryAppend, Publish, StoreError, Write, WriteBatch};
+use harness_ports::{DeleteWhen, HistoryAppend, Publish, StoreError, Write, WriteBatch};
 use serde::Serialize;
 
 use crate::error;
@@ -22,7 +22,9 @@ pub(crate) struct EncodedBatch {
 /// One change.
 #[derive(Debug)]
 pub(crate) enum Op {
-    PutBlock { address: Address, bytes: Bytes },
+    PutBlock { address: Address, bytes: Bytes, task_id: TaskId },
+    RequireTask { task_id: TaskId },
+    DeleteTask { task_id: TaskId, when: DeleteWhen },
     CreateWorkflow { workflow_id: WorkflowId, workflow_type: String },
     AppendJournal { workflow_id: WorkflowId, seq: i64, event: String },
     SaveSnapshot { workflow_id: WorkflowId, seq: i64, state: Bytes },
@@ -162,14 +164,16 @@ impl EncodedBatch {
 
 fn encode(write: Write) -> Result<Op, StoreError> {
     Ok(match write {
-        Write::PutBlock(block) => {
+        Write::PutBlock { block, task_id } => {
             debug_assert_eq!(
                 BlockRef::to(&block.bytes),
                 block.reference,
                 "a block is stored at its own address"
             );
-            Op::PutBlock { address: address(&block.reference.id), bytes: block.bytes }
+            Op::PutBlock { address: address(&block.reference.id), bytes: block.bytes, task_id }
         }
+        Write::RequireTask { task_id } => Op::RequireTask { task_id },
+        Write::DeleteTask { task_id, when } => Op::DeleteTask { task_id, when },
         Write::CreateWorkflow { workflow_id, workflow_type } => {
             Op::CreateWorkflow { workflow_id, workflow_type }
         }

@@ -29,6 +29,14 @@ struct Follower {
     attached: bool,
 }
 
+/// What filling the page came to.
+enum Fill {
+    /// There may be entries now.
+    Again,
+    /// There will be none.
+    Ended,
+}
+
 /// Entries after `after`, then the ones to come.
 pub(crate) fn follow(
     hub: &Arc<Hub>,
@@ -47,7 +55,8 @@ pub(crate) fn follow(
     stream::unfold(Some(follower), |follower| async {
         let mut follower = follower?;
         match follower.next_entry().await {
-            Ok(entry) => Some((Ok(entry), Some(follower))),
+            Ok(Some(entry)) => Some((Ok(entry), Some(follower))),
+            Ok(None) => None,
             Err(error) => Some((Err(error), None)),
         }
     })
@@ -55,34 +64,42 @@ pub(crate) fn follow(
 }
 
 impl Follower {
-    async fn next_entry(&mut self) -> Result<Arc<LogEntry>, StoreError> {
+    /// `None` when the task is deleted.
+    async fn next_entry(&mut self) -> Result<Option<Arc<LogEntry>>, StoreError> {
         loop {
             if let Some(entry) = self.page.pop_front() {
                 debug_assert!(entry.seq >= self.next, "no entry is yielded twice");
                 self.next = entry.seq + 1;
-                return Ok(entry);
+                return Ok(Some(entry));
             }
-            self.fill().await?;
+            if let Fill::Ended = self.fill().await? {
+                return Ok(None);
+            }
         }
     }
 
     /// Fills the page, or waits until there may be something to fill it with.
-    async fn fill(&mut self) -> Result<(), StoreError> {
+    async fn fill(&mut self) -> Result<Fill, StoreError> {
         // Seen before looking for entries: what comes after this look ends the wait below.
         let state = self.subscription.state();
+        if state.deleted {
+            // The log is gone, or already that of the next task of this id.
+            self.page.extend(self.subscription.entries(self.next, PAGE));
+            return Ok(if self.page.is_empty() { Fill::Ended } else { Fill::Again });
+        }
         self.attached |= state.end > 0;
         if state.end > self.next || !self.attached {
             self.page.extend(self.subscription.entries(self.next, PAGE));
             if self.page.is_empty() {
                 self.read_log().await?;
             }
-            return Ok(());
+            return Ok(Fill::Again);
         }
         if state.closed {
             return Err(error::closed());
         }
         self.subscription.changed().await;
-        Ok(())
+        Ok(Fill::Again)
     }
 
     /// Reads a page of the log. Its end, once reached, is known to every follower.

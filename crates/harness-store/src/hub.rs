@@ -42,8 +42,10 @@ pub(crate) struct FeedState {
     /// The log is known to hold every entry before this one, and every later entry will come through the feed. Zero
     /// until somebody looked.
     pub(crate) end: u64,
-    /// No entry comes any more.
+    /// The store closes: no entry comes any more.
     pub(crate) closed: bool,
+    /// The task is deleted: no entry comes any more.
+    pub(crate) deleted: bool,
 }
 
 /// A follower's share of a feed. The feed goes with its last follower.
@@ -63,7 +65,7 @@ impl Hub {
         let followed = feeds.by_task.entry(task_id.clone()).or_insert_with(|| Followed {
             feed: Arc::new(Feed {
                 ring: Mutex::default(),
-                state: watch::Sender::new(FeedState { end: 0, closed }),
+                state: watch::Sender::new(FeedState { closed, ..FeedState::default() }),
             }),
             followers: 0,
         });
@@ -80,6 +82,17 @@ impl Hub {
                 lock(&self.feeds).by_task.get(&of_task[0].0).map(|followed| Arc::clone(&followed.feed));
             if let Some(feed) = feed {
                 feed.push(of_task);
+            }
+        }
+    }
+
+    /// Tells the followers of deleted tasks that nothing comes any more. Who follows a task of this id from now on
+    /// follows the next one.
+    pub(crate) fn end(&self, tasks: &[TaskId]) {
+        let mut feeds = lock(&self.feeds);
+        for task_id in tasks {
+            if let Some(followed) = feeds.by_task.remove(task_id) {
+                followed.feed.state.send_modify(|state| state.deleted = true);
             }
         }
     }
@@ -149,7 +162,10 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut feeds = lock(&self.hub.feeds);
-        if let Some(followed) = feeds.by_task.get_mut(&self.task_id) {
+        // A feed that has ended is no longer there, and another one may have its place.
+        if let Some(followed) = feeds.by_task.get_mut(&self.task_id)
+            && Arc::ptr_eq(&followed.feed, &self.feed)
+        {
             followed.followers -= 1;
             if followed.followers == 0 {
                 feeds.by_task.remove(&self.task_id);
@@ -187,6 +203,22 @@ mod tests {
         drop(first);
         assert_eq!(lock(&hub.feeds).by_task.len(), 1);
         drop(second);
+        assert_eq!(lock(&hub.feeds).by_task.len(), 0);
+    }
+
+    #[test]
+    fn an_ended_feed_makes_place_for_the_next_one() {
+        let hub = Arc::new(Hub::default());
+        let mut old = hub.subscribe(&"t".into());
+        hub.publish(&entries("t", 0..3));
+        hub.end(&["t".into(), "nobody".into()]);
+        let mut new = hub.subscribe(&"t".into());
+        hub.publish(&entries("t", 0..1));
+        assert_eq!((old.state().deleted, old.state().end), (true, 3));
+        assert_eq!((new.state().deleted, new.state().end), (false, 1));
+        drop(old);
+        assert_eq!(lock(&hub.feeds).by_task.len(), 1, "the new feed has a follower");
+        drop(new);
         assert_eq!(lock(&hub.feeds).by_task.len(), 0);
     }
 

@@ -1,11 +1,13 @@
 //! The reads, each a plain function over a connection.
 
+mod census;
 mod listing;
 mod log;
 mod small;
 mod task;
 mod workflow;
 
+pub(crate) use census::{census, oldest_tasks};
 pub(crate) use listing::list_tasks;
 pub(crate) use log::log_page;
 pub(crate) use small::{

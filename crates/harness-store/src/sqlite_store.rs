@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use harness_model::{BlockId, LogEntry, TaskId, TaskSnapshot, WorkflowId};
 use harness_ports::{
-    Committed, LogStream, Record, RecordKind, Store, StoreError, StoredTimer, StoredWorkflow, TaskFields,
-    TaskPage, TaskQuery, WriteBatch,
+    Census, Committed, LogStream, OldestTasks, Record, RecordKind, Store, StoreError, StoredTimer,
+    StoredWorkflow, TaskCursor, TaskFields, TaskPage, TaskQuery, WriteBatch,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -212,6 +212,14 @@ impl Store for SqliteStore {
 
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
         self.readers.read(move |connection| read::list_tasks(connection, &query)).boxed()
+    }
+
+    fn oldest_tasks(&self, query: OldestTasks) -> BoxFuture<'_, Result<Vec<TaskCursor>, StoreError>> {
+        self.readers.read(move |connection| read::oldest_tasks(connection, &query)).boxed()
+    }
+
+    fn census(&self) -> BoxFuture<'_, Result<Census, StoreError>> {
+        self.readers.read(read::census).boxed()
     }
 
     fn records<'a>(

@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    apply::{Refused, apply},
+    apply::{Applied, Refused, apply},
     block_cache::BlockCache,
-    encode::{EncodedBatch, Op},
+    encode::{Address, EncodedBatch, Op},
     error,
     hub::Hub,
     options::{CommitHook, CommitPhase},
@@ -97,8 +97,8 @@ impl Writer {
             Err(cause) => return self.fail(group, &cause),
         };
         for (request, applied) in group.iter().zip(&applied) {
-            if applied.is_ok() {
-                self.cache_blocks(&request.batch);
+            if let Ok(applied) = applied {
+                self.cache_blocks(&request.batch, &applied.removed_blocks);
             }
         }
         if any && let Some(hook) = &self.on_commit {
@@ -106,23 +106,28 @@ impl Writer {
         }
         let mut published = Vec::new();
         for (request, applied) in group.drain(..).zip(applied) {
-            if let Ok(committed) = &applied {
-                published.extend(committed.entries.iter().cloned());
+            if let Ok(applied) = &applied {
+                published.extend(applied.committed.entries.iter().cloned());
+                if !applied.deleted_tasks.is_empty() {
+                    // What was published before them comes before their end, what comes after it belongs to new tasks.
+                    self.hub.publish(&std::mem::take(&mut published));
+                    self.hub.end(&applied.deleted_tasks);
+                }
             }
             // A caller that no longer waits has dropped its future; its batch is kept all the same.
-            drop(request.answer.send(applied));
+            drop(request.answer.send(applied.map(|applied| applied.committed)));
         }
         self.hub.publish(&published);
     }
 
     /// Applies the batches, the conditions of all of which nearly always hold.
     /// Errors: the database gave up the whole transaction.
-    fn apply_group(&self, group: &[Request]) -> rusqlite::Result<Vec<Result<Committed, StoreError>>> {
+    fn apply_group(&self, group: &[Request]) -> rusqlite::Result<Vec<Result<Applied, StoreError>>> {
         self.statement("BEGIN IMMEDIATE")?;
         let mut results = Vec::with_capacity(group.len());
         for request in group {
             match apply(&self.connection, &request.batch) {
-                Ok(entries) => results.push(Ok(Committed { entries })),
+                Ok(applied) => results.push(Ok(applied)),
                 Err(Refused::Conflict(_) | Refused::Database(_)) => {
                     if !self.connection.is_autocommit() {
                         self.statement("ROLLBACK")?;
@@ -136,13 +141,13 @@ impl Writer {
 
     /// Applies each batch so that a batch that fails leaves the others alone. Slower: to be able to take a batch back,
     /// SQLite keeps a copy of every page that it changes.
-    fn apply_apart(&self, group: &[Request]) -> rusqlite::Result<Vec<Result<Committed, StoreError>>> {
+    fn apply_apart(&self, group: &[Request]) -> rusqlite::Result<Vec<Result<Applied, StoreError>>> {
         self.statement("BEGIN IMMEDIATE")?;
         let mut results = Vec::with_capacity(group.len());
         for request in group {
             self.statement("SAVEPOINT batch")?;
             let result = match apply(&self.connection, &request.batch) {
-                Ok(entries) => Ok(Committed { entries }),
+                Ok(applied) => Ok(applied),
                 Err(Refused::Conflict(what)) => Err(StoreError::Conflict { what }),
                 // Some errors make SQLite roll back everything at once: then there is nothing left to go on with.
                 Err(Refused::Database(e)) if self.connection.is_autocommit() => return Err(e),
@@ -182,9 +187,12 @@ impl Writer {
         }
     }
 
-    fn cache_blocks(&self, batch: &EncodedBatch) {
+    fn cache_blocks(&self, batch: &EncodedBatch, removed: &[Address]) {
+        for address in removed {
+            self.cache.remove(address);
+        }
         for op in &batch.ops {
-            if let Op::PutBlock { address, bytes } = op {
+            if let Op::PutBlock { address, bytes, .. } = op {
                 self.cache.put(*address, bytes);
             }
         }
@@ -251,6 +259,10 @@ mod tests {
         Write::CreateWorkflow { workflow_id: id.into(), workflow_type: "test.v1".to_owned() }
     }
 
+    fn put(block: Block) -> Write {
+        Write::PutBlock { block, task_id: "t".into() }
+    }
+
     fn workflows(writer: &Writer) -> i64 {
         writer.connection.query_row("SELECT count(*) FROM workflows", (), |row| row.get(0)).unwrap()
     }
@@ -267,7 +279,7 @@ mod tests {
                    BEGIN INSERT INTO child VALUES (1); END;";
         writer.connection.execute_batch(sql).unwrap();
         let block = Block::new("never durable");
-        let group = vec![vec![create("a"), Write::PutBlock(block.clone())], vec![create("spoilt")]];
+        let group = vec![vec![create("a"), put(block.clone())], vec![create("spoilt")]];
         for result in commit(&writer, group) {
             assert!(matches!(result, Err(StoreError::Unavailable { .. })), "{result:?}");
         }
@@ -282,7 +294,7 @@ mod tests {
         let writer = writer(&directory);
         let pages: i64 = writer.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
         writer.connection.pragma_update(None, "max_page_count", pages + 10).unwrap();
-        let large = Write::PutBlock(Block::new(vec![7; 1_000_000]));
+        let large = put(Block::new(vec![7; 1_000_000]));
         let results = commit(&writer, vec![vec![create("a")], vec![create("b"), large], vec![create("c")]]);
         assert!(matches!(results[1], Err(StoreError::Unavailable { .. })), "{results:?}");
         let kept = results.iter().filter(|result| result.is_ok()).count();

@@ -1,6 +1,7 @@
 //! A store in memory: simple enough to be right at a glance, complete enough to stand in for a database.
 
 mod apply;
+mod delete;
 mod fault;
 mod reads;
 mod tables;
@@ -11,8 +12,8 @@ use bytes::Bytes;
 use futures::{StreamExt, future::BoxFuture};
 use harness_model::{BlockId, LogEntry, TaskId, TaskSnapshot, WorkflowId};
 use harness_ports::{
-    Committed, LogStream, Record, RecordKind, Store, StoreError, StoredTimer, StoredWorkflow, TaskFields,
-    TaskPage, TaskQuery, WriteBatch,
+    Census, Committed, LogStream, OldestTasks, Record, RecordKind, Store, StoreError, StoredTimer,
+    StoredWorkflow, TaskCursor, TaskFields, TaskPage, TaskQuery, WriteBatch,
 };
 use tokio::sync::watch;
 
@@ -75,7 +76,7 @@ impl Store for MemoryStore {
                 apply::check(&tables, &batch)?;
                 apply::apply(&mut tables, batch)
             };
-            if !committed.entries.is_empty() {
+            if !committed.entries.is_empty() || !committed.deleted.is_empty() {
                 disk.changed.send_modify(|version| *version += 1);
             }
             Ok(committed)
@@ -83,7 +84,7 @@ impl Store for MemoryStore {
     }
 
     fn block<'a>(&'a self, id: &'a BlockId) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
-        self.read(|tables| tables.blocks.get(id).cloned())
+        self.read(|tables| tables.blocks.get(id).map(|row| row.bytes.clone()))
     }
 
     fn workflow<'a>(
@@ -137,6 +138,7 @@ impl Store for MemoryStore {
             disk: Arc::clone(&self.disk),
             changes: self.disk.changed.subscribe(),
             task_id: task_id.clone(),
+            life: self.tables().life(task_id),
             after,
         };
         futures::stream::unfold(follower, Follower::next_page).flat_map(futures::stream::iter).boxed()
@@ -152,6 +154,14 @@ impl Store for MemoryStore {
 
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
         self.read(|tables| reads::tasks(tables, &query))
+    }
+
+    fn oldest_tasks(&self, query: OldestTasks) -> BoxFuture<'_, Result<Vec<TaskCursor>, StoreError>> {
+        self.read(|tables| reads::oldest_tasks(tables, &query))
+    }
+
+    fn census(&self) -> BoxFuture<'_, Result<Census, StoreError>> {
+        self.read(reads::census)
     }
 
     fn records<'a>(
@@ -182,17 +192,25 @@ struct Follower {
     disk: Arc<Disk>,
     changes: watch::Receiver<u64>,
     task_id: TaskId,
+    /// The life of the task that is followed.
+    life: u64,
     after: Option<u64>,
 }
 
 type LogItem = Result<Arc<LogEntry>, StoreError>;
 
 impl Follower {
-    /// The next entries, as soon as there are any.
+    /// The next entries, as soon as there are any; `None` once the task is deleted.
     async fn next_page(mut self) -> Option<(Vec<LogItem>, Self)> {
         loop {
             self.changes.borrow_and_update();
-            let page = reads::log(&self.disk.tables(), &self.task_id, self.after, FOLLOW_PAGE);
+            let page = {
+                let tables = self.disk.tables();
+                if tables.life(&self.task_id) != self.life {
+                    return None;
+                }
+                reads::log(&tables, &self.task_id, self.after, FOLLOW_PAGE)
+            };
             if let Some(last) = page.last() {
                 self.after = Some(last.seq);
                 return Some((page.into_iter().map(Ok).collect(), self));

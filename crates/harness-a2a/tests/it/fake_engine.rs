@@ -136,7 +136,8 @@ impl State {
             Some(_) => self.store.task(&task_id, TaskFields::BARE).await?.map(|task| task.last_seq),
             None => None,
         };
-        let mut writes: Vec<Write> = delivery.blocks.into_iter().map(Write::PutBlock).collect();
+        let put = |block| Write::PutBlock { block, task_id: task_id.clone() };
+        let mut writes: Vec<Write> = delivery.blocks.into_iter().map(put).collect();
         let mut history = Vec::new();
         let mut told = Told::Nothing;
         let signal = delivery.signal;
@@ -302,7 +303,8 @@ impl State {
             record: None,
             history: Vec::new(),
         };
-        let writes = vec![Write::PutBlock(block), Write::Publish(Box::new(publish))];
+        let writes =
+            vec![Write::PutBlock { block, task_id: task_id.clone() }, Write::Publish(Box::new(publish))];
         self.store.commit(WriteBatch::new(now, writes)).await.map(drop)
     }
 }
@@ -340,7 +342,7 @@ fn tool_calls() -> StatusChange {
 
 fn first_text(writes: &[Write], block: &BlockRef) -> String {
     let stored = writes.iter().find_map(|write| {
-        let Write::PutBlock(stored) = write else { return None };
+        let Write::PutBlock { block: stored, .. } = write else { return None };
         (stored.reference == *block).then(|| serde_json::from_slice::<Message>(&stored.bytes).unwrap())
     });
     stored.expect("the message comes with its block").text()

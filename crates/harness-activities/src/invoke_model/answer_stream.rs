@@ -97,7 +97,12 @@ impl AnswerStream<'_> {
             record: None,
             history: Vec::new(),
         };
-        let writes = vec![Write::PutBlock(block), Write::Publish(Box::new(publish))];
+        let task_id = self.task_id.clone();
+        let writes = vec![
+            Write::RequireTask { task_id: task_id.clone() },
+            Write::PutBlock { block, task_id },
+            Write::Publish(Box::new(publish)),
+        ];
         let commit = self.store.commit(WriteBatch::new(self.clock.now(), writes));
         InFlight { chunk, commit }
     }

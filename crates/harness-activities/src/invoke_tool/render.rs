@@ -235,7 +235,7 @@ mod tests {
             idempotency_key: "t/1/0".to_owned(),
         };
         let output = ToolOutput { is_error: false, parts, truncated: false };
-        render(output, &origin, &Redactor::default(), Keep::default()).unwrap().parts
+        render(output, &origin, &Redactor::default(), Keep::of(&"task".into())).unwrap().parts
     }
 
     fn text(bytes: usize) -> ToolPart {

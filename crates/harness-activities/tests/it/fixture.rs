@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt as _, future::BoxFuture};
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture};
 use harness_activities::{Activities, ActivityObserver, ContextSettings, Deps, SkillLibrary};
 use harness_agent::{
     INTAKE, INVOKE_MODEL, INVOKE_TOOL, IntakeInput, IntakeResult, InvokeModelInput, InvokeToolInput,
@@ -144,12 +144,35 @@ pub(crate) fn tool(name: &str, input_schema: Value) -> ToolDefinition {
 }
 
 #[derive(Debug)]
-struct StoppedClock;
+pub(crate) struct StoppedClock;
 
 impl Clock for StoppedClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(1_700_000_000_000)
     }
+}
+
+fn record(task_id: TaskId) -> TaskRecord {
+    TaskRecord {
+        usage: Default::default(),
+        task_id,
+        context_id: ContextId::from("context-1"),
+        lifecycle: Lifecycle::Conversation,
+        status: StatusChange::to(TaskState::Working),
+        status_at: StoppedClock.now(),
+        created_at: StoppedClock.now(),
+        extension: extension(),
+    }
+}
+
+fn publish_bare(record: TaskRecord) -> Write {
+    Write::Publish(Box::new(Publish {
+        task_id: record.task_id.clone(),
+        key: "record".to_owned(),
+        events: Vec::new(),
+        record: Some(record),
+        history: Vec::new(),
+    }))
 }
 
 /// The activities and everything around them.
@@ -165,8 +188,13 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
+        let store = MemoryStore::new();
+        // Activities of a task that does not exist keep nothing.
+        let writes = ["task-2".into(), task_id()].map(|id| publish_bare(record(id)));
+        let begun = store.commit(WriteBatch::new(StoppedClock.now(), writes.into())).now_or_never();
+        begun.expect("memory does not wait").unwrap();
         Self {
-            store: MemoryStore::new(),
+            store,
             model: Arc::default(),
             tools: Arc::default(),
             skills: Arc::default(),
@@ -266,7 +294,7 @@ impl Fixture {
     pub(crate) async fn put(&self, bytes: impl Into<bytes::Bytes>) -> BlockRef {
         let block = Block::new(bytes);
         let reference = block.reference.clone();
-        self.commit(vec![Write::PutBlock(block)]).await;
+        self.commit(vec![Write::PutBlock { block, task_id: task_id() }]).await;
         reference
     }
 
@@ -315,21 +343,11 @@ impl Fixture {
     pub(crate) async fn begin_task(&self, text: &str) {
         let block = self.put_json(&message("m-1", vec![Part::text(text)])).await;
         let status = StatusChange::to(TaskState::Working);
-        let record = TaskRecord {
-            usage: Default::default(),
-            task_id: task_id(),
-            context_id: ContextId::from("context-1"),
-            lifecycle: Lifecycle::Conversation,
-            status: status.clone(),
-            status_at: StoppedClock.now(),
-            created_at: StoppedClock.now(),
-            extension: extension(),
-        };
         self.commit(vec![Write::Publish(Box::new(Publish {
             task_id: task_id(),
             key: "begin".to_owned(),
             events: vec![TaskEvent::TaskCreated, TaskEvent::StatusChanged(status)],
-            record: Some(record),
+            record: Some(record(task_id())),
             history: vec![HistoryAppend::Message { message_id: "m-1".into(), block }],
         }))])
         .await;

@@ -156,6 +156,7 @@ async fn a_kept_result_outlives_the_process() {
     let store = harness_testkit::MemoryStore::new();
     let mut fixture = returning(vec![ToolPart::Text("z".repeat(100_000))]);
     fixture.store = store.clone();
+    fixture.begin_task("Dump it").await;
     let handle = handle(&fixture.result_parts(&called(&fixture).await).await[0]);
     let mut restarted = Fixture::new();
     restarted.store = store.reopen();

@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a failed expectation is a failed test")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "anything else is a failed test")]
 
+mod deleted_task;
 mod fixture;
 mod host;
 mod intake;

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use harness_model::{BlockId, LogEntry, TaskId, TaskSnapshot, WorkflowId};
 use harness_ports::{
-    Committed, LogStream, Record, RecordKind, Store, StoreError, StoredTimer, StoredWorkflow, TaskFields,
-    TaskPage, TaskQuery, WriteBatch,
+    Census, Committed, LogStream, OldestTasks, Record, RecordKind, Store, StoreError, StoredTimer,
+    StoredWorkflow, TaskCursor, TaskFields, TaskPage, TaskQuery, WriteBatch,
 };
 
 type Read<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -64,6 +64,14 @@ impl Store for SlowStore {
 
     fn tasks(&self, query: TaskQuery) -> Read<'_, TaskPage> {
         self.inner.tasks(query)
+    }
+
+    fn oldest_tasks(&self, query: OldestTasks) -> Read<'_, Vec<TaskCursor>> {
+        self.inner.oldest_tasks(query)
+    }
+
+    fn census(&self) -> Read<'_, Census> {
+        self.inner.census()
     }
 
     fn records<'a>(&'a self, kind: RecordKind, task_id: &'a TaskId, limit: usize) -> Read<'a, Vec<Record>> {

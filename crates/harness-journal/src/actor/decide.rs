@@ -131,7 +131,7 @@ fn start(host: &Arc<Host>, instance: &mut Instance, delivery: &Delivery, batch: 
         return Receipt::Failed(EngineError::UnknownType(start.workflow_type.clone()));
     };
     let position = batch.writes.len();
-    batch.put_blocks(&delivery.blocks);
+    batch.put_blocks(delivery);
     match instance.start(definition, start, delivery.signal.as_ref(), batch) {
         Ok(Admission::Accept) => {}
         Ok(refusal @ (Admission::Closed | Admission::Refuse(_))) => {
@@ -160,7 +160,7 @@ fn admit(
 ) -> Receipt {
     match instance.admits(signal) {
         Ok(Admission::Accept) => {
-            batch.put_blocks(&delivery.blocks);
+            batch.put_blocks(delivery);
             record(instance, delivery, signal, cursor, batch)
         }
         Ok(refusal @ (Admission::Closed | Admission::Refuse(_))) => refused(refusal),

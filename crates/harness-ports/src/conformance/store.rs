@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed case")]
 
 mod content;
+mod deletion;
 mod fixtures;
 mod follow;
 mod listing;
@@ -19,6 +20,12 @@ use futures::future::BoxFuture;
 use crate::Store;
 
 pub use content::blocks_are_kept_at_every_size;
+pub use deletion::{
+    a_census_counts_what_is_there, a_deleted_task_leaves_nothing,
+    blocks_go_with_the_last_task_that_keeps_them, followers_of_a_deleted_task_end,
+    nothing_brings_half_of_a_deleted_task_back, only_what_has_ended_is_deleted_by_age,
+    the_oldest_tasks_come_in_pages,
+};
 pub use follow::{
     a_follower_that_comes_back_misses_nothing, an_idle_follower_is_woken,
     followers_of_every_speed_see_every_entry_once, followers_of_many_tasks_are_kept_apart,
@@ -62,9 +69,11 @@ pub trait StoreHome: Send + Sync {
 macro_rules! store_conformance {
     ($home:expr) => {
         $crate::store_conformance! { $home;
+            a_census_counts_what_is_there
             a_commit_that_is_given_up_happens_whole_or_not_at_all
             a_conflict_fails_its_batch_alone
             a_cursor_is_stable_when_tasks_are_added
+            a_deleted_task_leaves_nothing
             a_follower_that_comes_back_misses_nothing
             a_publish_key_works_once
             a_record_is_replaced_only_as_it_was_read
@@ -73,9 +82,11 @@ macro_rules! store_conformance {
             artifacts_are_folded
             batches_are_atomic
             blocks_are_kept_at_every_size
+            blocks_go_with_the_last_task_that_keeps_them
             conditions_are_checked
             deliveries_are_known_once
             entries_are_numbered_without_gaps
+            followers_of_a_deleted_task_end
             followers_of_every_speed_see_every_entry_once
             followers_of_many_tasks_are_kept_apart
             history_returns_the_newest
@@ -84,13 +95,16 @@ macro_rules! store_conformance {
             listings_filter
             listings_follow_the_record
             logs_are_read_in_pages
+            nothing_brings_half_of_a_deleted_task_back
             nothing_follows_the_end_of_a_task
+            only_what_has_ended_is_deleted_by_age
             readers_see_whole_batches
             records_are_deleted
             records_of_every_task_are_read_in_pages
             records_replace_and_stay_in_order
             reopening_keeps_everything
             snapshots_replace_and_shorten_the_tail
+            the_oldest_tasks_come_in_pages
             the_status_knows_its_entry
             timers_come_in_the_order_they_are_due
         }

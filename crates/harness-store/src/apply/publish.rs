@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use harness_model::{LogEntry, TaskEvent, Timestamp};
+use harness_model::{LogEntry, TaskEvent, TaskId, Timestamp};
 use rusqlite::{OptionalExtension, params};
 
 use super::{BatchApply, Refused, task_index};
 use crate::encode::{EncodedHistory, EncodedPublish, EncodedRecord, event_kind, is_terminal_number, to_u64};
 
 /// The stored row of a task.
-struct TaskRow {
-    id: i64,
-    indexed: Option<task_index::Indexed>,
+pub(super) struct TaskRow {
+    pub(super) id: i64,
+    pub(super) indexed: Option<task_index::Indexed>,
 }
 
 impl BatchApply<'_> {
     pub(super) fn publish(&mut self, publish: &EncodedPublish) -> Result<(), Refused> {
-        let task = self.task_row(publish)?;
+        let task = self.task_row(&publish.task_id)?;
         let ended = task.indexed.as_ref().is_some_and(|indexed| is_terminal_number(indexed.state));
         if ended && publish.record.is_none() {
             return Ok(());
@@ -46,11 +46,20 @@ impl BatchApply<'_> {
         }
     }
 
-    fn task_row(&self, publish: &EncodedPublish) -> Result<TaskRow, Refused> {
-        let found = self
+    /// The row of a task, which comes to be with the first mention of it.
+    pub(super) fn task_row(&self, task_id: &TaskId) -> Result<TaskRow, Refused> {
+        if let Some(row) = self.find_task(task_id)? {
+            return Ok(row);
+        }
+        self.execute("INSERT INTO tasks (task_id) VALUES (?1)", [task_id.as_str()])?;
+        Ok(TaskRow { id: self.connection.last_insert_rowid(), indexed: None })
+    }
+
+    pub(super) fn find_task(&self, task_id: &TaskId) -> Result<Option<TaskRow>, Refused> {
+        Ok(self
             .connection
             .prepare_cached("SELECT id, state, status_at, scopes FROM tasks WHERE task_id = ?1")?
-            .query_row([publish.task_id.as_str()], |row| {
+            .query_row([task_id.as_str()], |row| {
                 let indexed = match row.get::<_, Option<i64>>(1)? {
                     Some(state) => {
                         Some(task_index::Indexed { state, status_at: row.get(2)?, scopes: row.get(3)? })
@@ -59,12 +68,7 @@ impl BatchApply<'_> {
                 };
                 Ok(TaskRow { id: row.get(0)?, indexed })
             })
-            .optional()?;
-        if let Some(row) = found {
-            return Ok(row);
-        }
-        self.execute("INSERT INTO tasks (task_id) VALUES (?1)", [publish.task_id.as_str()])?;
-        Ok(TaskRow { id: self.connection.last_insert_rowid(), indexed: None })
+            .optional()?)
     }
 
     /// Appends the events and returns the number of the first one.
@@ -84,7 +88,7 @@ impl BatchApply<'_> {
                 at: Timestamp::from_millis(self.at),
                 event: event.event.clone(),
             };
-            self.entries.push((publish.task_id.clone(), Arc::new(entry)));
+            self.done.committed.entries.push((publish.task_id.clone(), Arc::new(entry)));
         }
         Ok(first_seq)
     }
@@ -127,6 +131,6 @@ impl BatchApply<'_> {
     }
 }
 
-fn offset(index: usize) -> i64 {
+pub(super) fn offset(index: usize) -> i64 {
     i64::try_from(index).unwrap_or(i64::MAX)
 }

@@ -31,8 +31,7 @@ pub(super) fn update(
     if !moved && before.scopes == record.scopes_json {
         return Ok(());
     }
-    let known: Vec<String> = serde_json::from_str(&before.scopes)
-        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(e)))?;
+    let known = scopes(before)?;
     for scope in &record.scopes {
         if !known.contains(scope) {
             insert(connection, scope, task_id, record)?;
@@ -44,6 +43,17 @@ pub(super) fn update(
         remove(connection, scope, task_id, before)?;
     }
     Ok(())
+}
+
+/// Takes a task that is deleted out of every scope.
+pub(super) fn forget(connection: &Connection, task_id: &TaskId, indexed: &Indexed) -> Result<(), Refused> {
+    let scopes = scopes(indexed)?;
+    scopes.iter().try_for_each(|scope| remove(connection, scope, task_id, indexed))
+}
+
+fn scopes(indexed: &Indexed) -> rusqlite::Result<Vec<String>> {
+    serde_json::from_str(&indexed.scopes)
+        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(e)))
 }
 
 fn insert(

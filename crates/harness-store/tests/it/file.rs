@@ -2,8 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use harness_model::codes;
-use harness_ports::{Store, StoreError};
+use harness_model::{TaskId, Timestamp, codes};
+use harness_ports::{Block, DeleteWhen, Store, StoreError, Write, WriteBatch};
 use harness_store::{SqliteStore, StoreOptions};
 
 use crate::home::{Home, entry};
@@ -71,6 +71,33 @@ async fn a_newer_schema_is_refused_with_a_remedy() {
     assert_eq!(error.code(), codes::STORE_UNREADABLE);
     let text = error.to_string();
     assert!(text.contains("version 999") && text.contains("choose another path"), "{text}");
+}
+
+/// Nobody knows who uses the blocks of a schema without owners, so they stay, also when a task that keeps one again goes.
+#[tokio::test]
+async fn blocks_from_before_owners_were_known_stay() {
+    let home = Home::new();
+    let (old, new) = (Block::new("old"), Block::new("new"));
+    let connection = rusqlite::Connection::open(home.path()).unwrap();
+    connection.execute_batch(include_str!("../../migrations/0001_initial.sql")).unwrap();
+    connection.pragma_update(None, "application_id", 0x7469_6e79).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    let address: Vec<u8> = (0..64)
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&old.reference.id.as_str()[at..at + 2], 16).unwrap())
+        .collect();
+    let insert = "INSERT INTO blocks (address, bytes) VALUES (?1, ?2)";
+    connection.execute(insert, (address, &old.bytes[..])).unwrap();
+    drop(connection);
+    let store = home.open_store();
+    let task_id = TaskId::from("t");
+    let put = |block: &Block| Write::PutBlock { block: block.clone(), task_id: task_id.clone() };
+    let delete = Write::DeleteTask { task_id: task_id.clone(), when: DeleteWhen::Always };
+    for writes in [vec![put(&old), put(&new)], vec![delete]] {
+        store.commit(WriteBatch::new(Timestamp::from_millis(0), writes)).await.unwrap();
+    }
+    assert_eq!(store.block(&old.reference.id).await.unwrap(), Some(old.bytes));
+    assert_eq!(store.block(&new.reference.id).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -8,7 +8,10 @@ use std::{
 use harness_model::{HistoryEntry, LogEntry, TaskEvent, Timestamp, WorkflowId};
 use harness_ports::{Committed, HistoryAppend, Publish, Record, StoreError, Write, WriteBatch};
 
-use super::tables::{Tables, TaskRow, WorkflowRow};
+use super::{
+    delete,
+    tables::{BlockRow, Tables, TaskRow, WorkflowRow},
+};
 
 /// What the writes before the one being checked would have changed.
 #[derive(Default)]
@@ -55,7 +58,12 @@ fn check_write<'a>(tables: &Tables, pending: &mut Pending<'a>, write: &'a Write)
         Write::ReplaceRecord { before, .. } => ensure(tables.records.contains(before), || {
             format!("record {:?} of kind {} is not as it was", before.id, before.kind.name())
         }),
-        Write::PutBlock(_)
+        Write::RequireTask { task_id } => {
+            let known = tables.tasks.get(task_id).is_some_and(|row| row.record.is_some());
+            ensure(known, || format!("there is no task {task_id}"))
+        }
+        Write::PutBlock { .. }
+        | Write::DeleteTask { .. }
         | Write::RemoveActivity { .. }
         | Write::RemoveTimer { .. }
         | Write::PutRecord(_)
@@ -92,9 +100,12 @@ pub(super) fn apply(tables: &mut Tables, batch: WriteBatch) -> Committed {
 
 fn apply_write(tables: &mut Tables, at: Timestamp, write: Write, committed: &mut Committed) {
     match write {
-        Write::PutBlock(block) => {
-            tables.blocks.insert(block.reference.id, block.bytes);
+        Write::PutBlock { block, task_id } => {
+            let fresh = || BlockRow { bytes: block.bytes, owners: HashSet::new() };
+            tables.blocks.entry(block.reference.id).or_insert_with(fresh).owners.insert(task_id);
         }
+        Write::RequireTask { .. } => {}
+        Write::DeleteTask { task_id, when } => delete::delete(tables, &task_id, when, &mut committed.deleted),
         Write::CreateWorkflow { workflow_id, workflow_type } => {
             tables.workflows.insert(workflow_id, WorkflowRow::new(workflow_type));
         }

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures::{StreamExt, future::BoxFuture};
 use harness_model::{BlockId, LogEntry, TaskId, TaskSnapshot, WorkflowId};
 use harness_ports::{
-    Committed, LogStream, Record, RecordKind, Store, StoreError, StoredTimer, StoredWorkflow, TaskFields,
-    TaskPage, TaskQuery, WriteBatch,
+    Census, Committed, LogStream, OldestTasks, Record, RecordKind, Store, StoreError, StoredTimer,
+    StoredWorkflow, TaskCursor, TaskFields, TaskPage, TaskQuery, WriteBatch,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -189,6 +189,14 @@ impl Store for FaultStore {
 
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
         self.guard(self.inner.tasks(query))
+    }
+
+    fn oldest_tasks(&self, query: OldestTasks) -> BoxFuture<'_, Result<Vec<TaskCursor>, StoreError>> {
+        self.guard(self.inner.oldest_tasks(query))
+    }
+
+    fn census(&self) -> BoxFuture<'_, Result<Census, StoreError>> {
+        self.guard(self.inner.census())
     }
 
     fn records<'a>(

@@ -4,7 +4,8 @@ use std::{cmp::Reverse, ops::Bound, sync::Arc};
 
 use harness_model::{Artifact, LogEntry, TaskEvent, TaskId, TaskSnapshot, WorkflowId};
 use harness_ports::{
-    Record, RecordKind, StoredTimer, StoredWorkflow, TaskCursor, TaskFields, TaskPage, TaskQuery,
+    Census, OldestTasks, Record, RecordKind, StoredTimer, StoredWorkflow, TaskCursor, TaskFields, TaskPage,
+    TaskQuery,
 };
 
 use super::tables::{Tables, TaskRow};
@@ -101,6 +102,31 @@ pub(super) fn tasks(tables: &Tables, query: &TaskQuery) -> TaskPage {
     let last = tasks.last().filter(|_| more).map(|task| &task.record);
     let next = last.map(|record| TaskCursor { status_at: record.status_at, task_id: record.task_id.clone() });
     TaskPage { tasks, next, total }
+}
+
+pub(super) fn oldest_tasks(tables: &Tables, query: &OldestTasks) -> Vec<TaskCursor> {
+    let records = tables.tasks.values().filter_map(|row| row.record.as_ref());
+    let mut found: Vec<_> = records
+        .filter(|record| query.states.contains(&record.status.state) && record.status_at < query.before)
+        .map(|record| (record.status_at, &record.task_id))
+        .filter(|found| query.after.as_ref().is_none_or(|after| *found > (after.status_at, &after.task_id)))
+        .collect();
+    found.sort_unstable();
+    found.truncate(query.limit);
+    let cursor = |(status_at, task_id): (_, &TaskId)| TaskCursor { status_at, task_id: task_id.clone() };
+    found.into_iter().map(cursor).collect()
+}
+
+pub(super) fn census(tables: &Tables) -> Census {
+    let mut census = Census { timers: tables.due.len() as u64, ..Census::default() };
+    for record in tables.tasks.values().filter_map(|row| row.record.as_ref()) {
+        *census.tasks.entry(record.status.state).or_default() += 1;
+    }
+    census.activities = tables.workflows.values().map(|row| row.activities.len() as u64).sum();
+    for record in &tables.records {
+        *census.records.entry(record.kind).or_default() += 1;
+    }
+    census
 }
 
 fn position(row: &TaskRow) -> Option<(harness_model::Timestamp, &TaskId)> {

@@ -11,7 +11,7 @@ use harness_ports::{ActivityTask, HistoryEvent, Record};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    pub(super) blocks: HashMap<BlockId, Bytes>,
+    pub(super) blocks: HashMap<BlockId, BlockRow>,
     pub(super) workflows: BTreeMap<WorkflowId, WorkflowRow>,
     /// Ids of the workflows whose `activities` are not empty.
     pub(super) announced: BTreeSet<WorkflowId>,
@@ -20,6 +20,14 @@ pub(super) struct Tables {
     pub(super) tasks: HashMap<TaskId, TaskRow>,
     /// In order of insertion.
     pub(super) records: Vec<Record>,
+    /// How often a task of an id was deleted.
+    pub(super) deletions: HashMap<TaskId, u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct BlockRow {
+    pub(super) bytes: Bytes,
+    pub(super) owners: HashSet<TaskId>,
 }
 
 #[derive(Debug)]
@@ -40,6 +48,13 @@ pub(super) struct TaskRow {
     pub(super) log: Vec<Arc<LogEntry>>,
     pub(super) history: Vec<HistoryEntry>,
     pub(super) publish_keys: HashSet<String>,
+}
+
+impl Tables {
+    /// Which task of this id the present or next one is.
+    pub(super) fn life(&self, task_id: &TaskId) -> u64 {
+        self.deletions.get(task_id).copied().unwrap_or(0)
+    }
 }
 
 impl WorkflowRow {

@@ -3,8 +3,11 @@
 use bytes::Bytes;
 use harness_model::{BlockId, limits};
 
-use super::{StoreHome, fixtures::commit};
-use crate::{Block, Write};
+use super::{
+    StoreHome,
+    fixtures::{commit, put_block},
+};
+use crate::Block;
 
 /// Blocks come back as they were, small, empty or large, from memory and after a restart; keeping one twice is fine.
 pub async fn blocks_are_kept_at_every_size(home: &dyn StoreHome) {
@@ -14,8 +17,8 @@ pub async fn blocks_are_kept_at_every_size(home: &dyn StoreHome) {
     let blocks: Vec<Block> = sizes.iter().map(|size| Block::new(vec![b'x'; *size])).collect();
     for block in &blocks {
         assert_eq!(store.block(&block.reference.id).await.unwrap(), None);
-        commit(&*store, vec![Write::PutBlock(block.clone()), Write::PutBlock(block.clone())]).await;
-        commit(&*store, vec![Write::PutBlock(block.clone())]).await;
+        commit(&*store, vec![put_block("t", block), put_block("t", block)]).await;
+        commit(&*store, vec![put_block("t", block)]).await;
         assert_eq!(store.block(&block.reference.id).await.unwrap(), Some(block.bytes.clone()));
     }
     drop(store);
@@ -30,6 +33,6 @@ pub async fn blocks_are_kept_at_every_size(home: &dyn StoreHome) {
     // A part of something larger is a block like any other.
     let whole = Bytes::from(vec![b'y'; 1_000]);
     let part = Block::new(whole.slice(10..20));
-    commit(&*store, vec![Write::PutBlock(part.clone())]).await;
+    commit(&*store, vec![put_block("t", &part)]).await;
     assert_eq!(store.block(&part.reference.id).await.unwrap(), Some(part.bytes));
 }

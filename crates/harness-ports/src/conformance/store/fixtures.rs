@@ -11,8 +11,8 @@ use harness_model::{
 use serde_json::json;
 
 use crate::{
-    ActivityOptions, ActivityTask, Committed, EventKind, HistoryEvent, OnCrash, Publish, Store, StoreError,
-    Write, WriteBatch,
+    ActivityOptions, ActivityTask, Block, Committed, EventKind, HistoryEvent, OnCrash, Publish, Store,
+    StoreError, Write, WriteBatch,
 };
 
 /// How long a case may wait for something that must happen.
@@ -42,6 +42,10 @@ pub(super) async fn soon<T>(future: impl Future<Output = T>) -> T {
 /// Whether a commit failed for its conditions.
 pub(super) fn is_conflict(result: &Result<Committed, StoreError>) -> bool {
     matches!(result, Err(StoreError::Conflict { .. }))
+}
+
+pub(super) fn put_block(task: &str, block: &Block) -> Write {
+    Write::PutBlock { block: block.clone(), task_id: task.into() }
 }
 
 pub(super) fn create(workflow: &str) -> Write {

@@ -9,8 +9,8 @@ use serde_json::json;
 use super::{
     StoreHome,
     fixtures::{
-        activity, announce, append, commit, create, is_conflict, journal_event, publish, put_task, record,
-        record_delivery, save_snapshot, soon, status_event, text_of, timer, try_commit, write,
+        activity, announce, append, commit, create, is_conflict, journal_event, publish, put_block, put_task,
+        record, record_delivery, save_snapshot, soon, status_event, text_of, timer, try_commit, write,
     },
 };
 use crate::{Block, Record, RecordKind, Store, TaskFields, Write, WriteBatch};
@@ -21,7 +21,7 @@ pub async fn batches_are_atomic(home: &dyn StoreHome) {
     commit(&*store, vec![create("taken")]).await;
     let block = Block::new("content");
     let spoiled = vec![
-        Write::PutBlock(block.clone()),
+        put_block("w", &block),
         create("w"),
         append("w", 0),
         announce("w", "a"),
@@ -135,7 +135,7 @@ pub async fn reopening_keeps_everything(home: &dyn StoreHome) {
     commit(
         &*store,
         vec![
-            Write::PutBlock(block.clone()),
+            put_block("w", &block),
             create("w"),
             append("w", 0),
             append("w", 1),
