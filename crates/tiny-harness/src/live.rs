@@ -56,6 +56,15 @@ impl Live {
         }
     }
 
+    /// Goes on with a task: the next message names it, and the context that it belongs to.
+    pub(crate) async fn take_up(&mut self, task: &str) {
+        self.transcript.task_id = Some(task.to_owned());
+        // An agent that does not show the task says why when it is sent the message.
+        if let Ok(task) = self.client.get(task, Some(0)).await {
+            self.transcript.context_id = Some(task.context_id).filter(|id| !id.is_empty());
+        }
+    }
+
     /// Shows what a task's log has after `after`, up to the end of the turn.
     pub(crate) async fn replay(&mut self, task: &str, after: u64) -> Result<(), Failure> {
         let failed = |error| peer::failed("the task cannot be followed", &error);

@@ -108,7 +108,8 @@ impl Transcript {
 
     fn ids(&mut self, task: &str, context: &str) {
         self.task_id = Some(task.to_owned());
-        self.context_id = Some(context.to_owned());
+        // Agents that know no contexts leave it out.
+        self.context_id = Some(context.to_owned()).filter(|id| !id.is_empty());
     }
 
     fn task(&mut self, task: &Task, lines: &mut Vec<Line>) {

@@ -28,7 +28,9 @@ pub(crate) async fn run(
     let peer = Peer::connect(&args.peer, default_url, env).await?;
     let participant = peer.participant.to_string();
     let mut live = Live::new(peer.client, args.json);
-    live.transcript.task_id.clone_from(&args.task);
+    if let Some(task) = &args.task {
+        live.take_up(task).await;
+    }
     let talked = if args.message.is_empty() {
         converse(&mut live, &peer.url, &participant, args.json).await
     } else {

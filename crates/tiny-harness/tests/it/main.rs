@@ -17,5 +17,6 @@ mod http_tools;
 mod local_model;
 mod races;
 mod rig;
+mod second_agent;
 mod stored;
 mod tool_servers;
