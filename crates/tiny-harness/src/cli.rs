@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// Check or show the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Find out whether this configuration works here: store, plugins, tool servers, and one small call per model provider.
+    /// Find out whether this configuration works here: store, sign-in keys, plugins, tool servers, and one small call per model provider.
     Doctor,
     /// Measure this machine and this build against the numbers the project holds itself to.
     Bench(BenchArgs),

@@ -44,8 +44,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("jsonschema", &["harness-activities", "harness-mcp"]),
     ("percent-encoding", &["harness-a2a"]),
     ("reqwest", &["harness-a2a", "harness-mcp", "harness-providers"]),
-    // Signatures over requests and tokens; rustls chooses it too.
-    ("ring", &["harness-a2a"]),
+    // Signatures over requests and tokens; rustls chooses it too. The binary only signs tokens in its tests.
+    ("ring", &["harness-a2a", "tiny-harness"]),
     ("rmcp", &["harness-mcp"]),
     ("rusqlite", &["harness-store"]),
     ("rustix", &["harness-mcp", "harness-temporal-server", "harness-testkit", "tiny-harness"]),

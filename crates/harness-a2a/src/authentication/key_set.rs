@@ -40,7 +40,7 @@ pub enum JwksSource {
     File(PathBuf),
 }
 
-/// Keys cannot be loaded from their source, ever.
+/// Why keys cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum JwksError {
     /// The address is not one that keys may come from.
@@ -51,6 +51,9 @@ pub enum JwksError {
     /// The HTTP client cannot be built.
     #[error("the HTTP client for key sets cannot be built")]
     Client(#[source] reqwest::Error),
+    /// They cannot be loaded now; the text says why.
+    #[error("{0}")]
+    Load(String),
 }
 
 impl JwksSource {
@@ -61,6 +64,45 @@ impl JwksSource {
             Self::File(_) => Ok(()),
         }
     }
+
+    /// Loads the keys once, as serving does, for at most 10 seconds: how many of them can verify tokens; at least one.
+    /// The process must have installed a TLS provider. Errors: see [`JwksError`].
+    pub async fn count_keys(&self) -> Result<usize, JwksError> {
+        self.check()?;
+        let loaded = self.load(&client()?).await;
+        loaded.map(|keys| keys.len()).map_err(|error| JwksError::Load(told(&error)))
+    }
+
+    async fn load(&self, http: &reqwest::Client) -> Result<Vec<VerifyingKey>, KeySetError> {
+        let loaded = tokio::time::timeout(LOAD_TIME, self.document(http)).await;
+        VerifyingKey::read_set(&loaded.unwrap_or(Err(KeySetError::TimedOut))?)
+    }
+
+    async fn document(&self, http: &reqwest::Client) -> Result<Vec<u8>, KeySetError> {
+        match self {
+            Self::Url(url) => fetch(http, url).await,
+            Self::File(path) => {
+                let file = File::open(path).await.map_err(KeySetError::File)?;
+                let mut bytes = Vec::new();
+                let mut capped = file.take(DOCUMENT_BYTES_MAX as u64 + 1);
+                capped.read_to_end(&mut bytes).await.map_err(KeySetError::File)?;
+                if bytes.len() > DOCUMENT_BYTES_MAX { Err(KeySetError::TooLarge) } else { Ok(bytes) }
+            }
+        }
+    }
+}
+
+fn client() -> Result<reqwest::Client, JwksError> {
+    client_builder(CONNECT_TIME).timeout(LOAD_TIME).build().map_err(JwksError::Client)
+}
+
+/// An error and its first cause; what lies between the two names layers of this program.
+fn told(error: &KeySetError) -> String {
+    let mut cause = std::error::Error::source(error);
+    while let Some(deeper) = cause.and_then(std::error::Error::source) {
+        cause = Some(deeper);
+    }
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 fn address(text: &str) -> Result<Url, JwksError> {
@@ -109,12 +151,14 @@ struct State {
     keys: Arc<[VerifyingKey]>,
     /// When keys were last loaded or asked for.
     asked_at: Option<Timestamp>,
+    /// The same, the load at the start not counted.
+    asked_again_at: Option<Timestamp>,
 }
 
 impl KeySet {
     /// Without any key; nothing is verified until they are loaded.
     pub(super) fn new(source: JwksSource) -> Self {
-        let state = State { keys: Arc::new([]), asked_at: None };
+        let state = State { keys: Arc::new([]), asked_at: None, asked_again_at: None };
         Self { source, state: Mutex::new(state), wanted: Notify::new() }
     }
 
@@ -125,22 +169,25 @@ impl KeySet {
     /// Asks for the keys again, if the last time is long enough ago.
     pub(super) fn refresh(&self, now: Timestamp, wanted: Wanted) {
         let mut state = self.state();
-        let pause = match wanted {
-            Wanted::Unknown if state.keys.is_empty() => PAUSE_WITHOUT_KEYS,
-            Wanted::Unknown => PAUSE,
-            Wanted::Known => FRESH,
+        let (last, pause) = match wanted {
+            Wanted::Unknown if state.keys.is_empty() => (state.asked_at, PAUSE_WITHOUT_KEYS),
+            // A key that is new since the start is not waited for.
+            Wanted::Unknown => (state.asked_again_at, PAUSE),
+            Wanted::Known => (state.asked_at, FRESH),
         };
-        if state.asked_at.is_none_or(|at| now.since(at) >= pause) {
-            state.asked_at = Some(now);
-            self.wanted.notify_one();
+        if last.is_some_and(|at| now.since(at) < pause) {
+            return;
         }
+        state.asked_at = Some(now);
+        state.asked_again_at = Some(now);
+        self.wanted.notify_one();
     }
 
     /// Loads the keys, and from then on in the background whenever they are wanted. When a load fails, the log says
     /// why, and the keys stay as they are. Errors: see [`JwksError`].
     pub(super) async fn follow(self: &Arc<Self>, now: Timestamp, group: &TaskGroup) -> Result<(), JwksError> {
         self.source.check()?;
-        let http = client_builder(CONNECT_TIME).timeout(LOAD_TIME).build().map_err(JwksError::Client)?;
+        let http = client()?;
         self.state().asked_at = Some(now);
         self.load(&http).await;
         let keys = Arc::clone(self);
@@ -165,29 +212,14 @@ impl KeySet {
     }
 
     async fn load(&self, http: &reqwest::Client) {
-        let loaded = tokio::time::timeout(LOAD_TIME, self.document(http)).await;
-        let loaded = loaded.unwrap_or(Err(KeySetError::TimedOut));
-        match loaded.and_then(|document| VerifyingKey::read_set(&document)) {
+        match self.source.load(http).await {
             Ok(keys) => {
                 info!(source = ?self.source, keys = keys.len(), "keys of the token issuer loaded");
                 self.state().keys = keys.into();
             }
             Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                warn!(source = ?self.source, %error, cause, "keys of the token issuer not loaded; the old ones stay");
-            }
-        }
-    }
-
-    async fn document(&self, http: &reqwest::Client) -> Result<Vec<u8>, KeySetError> {
-        match &self.source {
-            JwksSource::Url(url) => fetch(http, url).await,
-            JwksSource::File(path) => {
-                let file = File::open(path).await.map_err(KeySetError::File)?;
-                let mut bytes = Vec::new();
-                let mut capped = file.take(DOCUMENT_BYTES_MAX as u64 + 1);
-                capped.read_to_end(&mut bytes).await.map_err(KeySetError::File)?;
-                if bytes.len() > DOCUMENT_BYTES_MAX { Err(KeySetError::TooLarge) } else { Ok(bytes) }
+                let error = told(&error);
+                warn!(source = ?self.source, error, "keys of the token issuer not loaded; the old ones stay");
             }
         }
     }

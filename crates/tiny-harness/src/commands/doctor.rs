@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use futures::StreamExt;
+use harness_a2a::JwksSource;
 use harness_model::{ItemPart, ModelOutput, one_line, truncate_chars};
 use harness_ports::{
     InputItem, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, RequestMeta, TaskGroup,
@@ -38,6 +39,7 @@ pub(crate) async fn run(
         findings.note("configuration", note);
     }
     store(config, &mut findings).await;
+    keys(config, &mut findings).await;
     tools(config, env, program, &mut findings).await;
     for provider in &config.models.providers {
         let name = format!("provider {}", provider.name);
@@ -94,6 +96,25 @@ async fn store(config: &Config, findings: &mut Findings) {
             findings.good("store", &path);
         }
         Err(failure) => findings.bad("store", &failure.lines.join("; ")),
+    }
+}
+
+/// Loads the keys that signed tokens are checked with, as serving does.
+async fn keys(config: &Config, findings: &mut Findings) {
+    let Some(jwt) = config.security.as_ref().and_then(|security| security.jwt.as_ref()) else { return };
+    let place = match &jwt.jwks.0 {
+        // What follows the path may be secret.
+        JwksSource::Url(url) => url.split(['?', '#']).next().unwrap_or_default().to_owned(),
+        JwksSource::File(path) => path.display().to_string(),
+    };
+    match jwt.jwks.0.count_keys().await {
+        Ok(count) => {
+            findings.good("signed tokens", &format!("usable keys of {}: {count}, from {place}", jwt.issuer));
+        }
+        Err(error) => {
+            let remedy = "until the keys can be loaded, no signed token admits anybody";
+            findings.bad("signed tokens", &format!("{place}: {error}; {remedy} (security.jwt.jwks)"));
+        }
     }
 }
 

@@ -20,8 +20,8 @@ async fn help_and_usage() {
       chat    Talk to an agent: one message, or a conversation
       tasks   Look at tasks of an agent, or cancel one
       config  Check or show the configuration
-      doctor  Find out whether this configuration works here: store, plugins, tool servers, and one
-              small call per model provider
+      doctor  Find out whether this configuration works here: store, sign-in keys, plugins, tool
+              servers, and one small call per model provider
       bench   Measure this machine and this build against the numbers the project holds itself to
       help    Print this message or the help of the given subcommand(s)
 

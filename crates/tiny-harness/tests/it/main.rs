@@ -14,9 +14,12 @@ mod finished_tasks;
 mod garbage_requests;
 mod garbage_setup;
 mod http_tools;
+#[path = "../../../harness-a2a/tests/it/issuer.rs"]
+mod issuer;
 mod local_model;
 mod races;
 mod rig;
 mod second_agent;
+mod sign_in;
 mod stored;
 mod tool_servers;

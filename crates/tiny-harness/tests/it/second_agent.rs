@@ -205,7 +205,11 @@ struct SdkPeer {
 }
 
 impl SdkPeer {
-    #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether tools may be missing")]
+    #[expect(
+        clippy::disallowed_methods,
+        clippy::print_stderr,
+        reason = "whoever runs the tests says whether tools may be missing, and hears when they are"
+    )]
     async fn start(binding: &str) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let kit = root.join(".tools/a2a-kits/testbed");
