@@ -11,6 +11,7 @@ pub mod conformance;
 mod deletion;
 mod engine;
 mod model_provider;
+mod pull_channel;
 mod store;
 mod task_group;
 mod tools;
@@ -27,6 +28,7 @@ pub use model_provider::{
     InputItem, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelProvider, ModelRequest, ModelStream,
     RequestMeta,
 };
+pub use pull_channel::PullChannel;
 pub use store::{
     LogStream, Record, RecordKind, Store, StoreError, StoredTimer, StoredWorkflow, TaskCursor, TaskFields,
     TaskPage, TaskQuery,

@@ -171,6 +171,15 @@ pub enum Write {
         /// Which one.
         id: String,
     },
+    /// Removes the records of a kind that were last put or replaced before a time, of every task, oldest first.
+    DeleteOldRecords {
+        /// What they are.
+        kind: RecordKind,
+        /// Only older ones; the age of a record is the time of the batch that wrote it last.
+        before: Timestamp,
+        /// At most this many.
+        limit: usize,
+    },
     /// Marks a workflow as ended.
     CloseWorkflow {
         /// Which one.

@@ -96,10 +96,10 @@ impl<'a> BatchApply<'a> {
             }
             Op::Publish(publish) => self.publish(publish),
             Op::PutRecord { kind, id, task_id, value } => self.execute(
-                "INSERT INTO records (kind, record_id, task_id, value) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (kind, record_id)
-                 DO UPDATE SET task_id = excluded.task_id, value = excluded.value",
-                params![kind, id, task_id.as_str(), value],
+                "INSERT INTO records (kind, record_id, task_id, value, written_at) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (kind, record_id) DO UPDATE SET
+                     task_id = excluded.task_id, value = excluded.value, written_at = excluded.written_at",
+                params![kind, id, task_id.as_str(), value, self.at],
             ),
             Op::ReplaceRecord { kind, id, task_id, before, value } => {
                 self.replace_kept_record(kind, id, task_id, [before, value])
@@ -107,6 +107,7 @@ impl<'a> BatchApply<'a> {
             Op::DeleteRecord { kind, id } => {
                 self.execute("DELETE FROM records WHERE kind = ?1 AND record_id = ?2", params![kind, id])
             }
+            Op::DeleteOldRecords { kind, before, limit } => self.delete_old_records(*kind, *before, *limit),
             Op::CloseWorkflow { workflow_id } => {
                 let workflow = self.workflow(workflow_id)?;
                 self.execute("UPDATE workflows SET closed = 1 WHERE id = ?1", params![workflow])
@@ -181,9 +182,9 @@ impl<'a> BatchApply<'a> {
         task_id: &TaskId,
         [before, value]: [&String; 2],
     ) -> Result<(), Refused> {
-        let sql = "UPDATE records SET value = ?5
+        let sql = "UPDATE records SET value = ?5, written_at = ?6
                    WHERE kind = ?1 AND record_id = ?2 AND task_id = ?3 AND value = ?4";
-        if self.change(sql, params![kind, id, task_id.as_str(), before, value])? == 0 {
+        if self.change(sql, params![kind, id, task_id.as_str(), before, value, self.at])? == 0 {
             return Err(Refused::Conflict(format!("record {id:?} of kind {kind} is not as it was")));
         }
         Ok(())

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use harness_model::{
     ActivityId, BlockRef, HistoryEntry, TaskEvent, TaskId, TaskRecord, TaskState, TimerId, WorkflowId,
 };
-use harness_ports::{DeleteWhen, HistoryAppend, Publish, StoreError, Write, WriteBatch};
+use harness_ports::{DeleteWhen, HistoryAppend, Publish, RecordKind, StoreError, Write, WriteBatch};
 use serde::Serialize;
 
 use crate::error;
@@ -37,6 +37,7 @@ pub(crate) enum Op {
     PutRecord { kind: &'static str, id: String, task_id: TaskId, value: String },
     ReplaceRecord { kind: &'static str, id: String, task_id: TaskId, before: String, value: String },
     DeleteRecord { kind: &'static str, id: String },
+    DeleteOldRecords { kind: RecordKind, before: i64, limit: i64 },
     CloseWorkflow { workflow_id: WorkflowId },
 }
 
@@ -210,6 +211,11 @@ fn encode(write: Write) -> Result<Op, StoreError> {
             value: json(&value)?,
         },
         Write::DeleteRecord { kind, id } => Op::DeleteRecord { kind: kind.name(), id },
+        Write::DeleteOldRecords { kind, before, limit } => Op::DeleteOldRecords {
+            kind,
+            before: before.as_millis(),
+            limit: i64::try_from(limit).unwrap_or(i64::MAX),
+        },
         Write::CloseWorkflow { workflow_id } => Op::CloseWorkflow { workflow_id },
     })
 }

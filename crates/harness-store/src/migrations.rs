@@ -10,8 +10,11 @@ use crate::error::{self, During};
 /// Marks the file as a store of this project: `tiny` in ASCII.
 const APPLICATION_ID: i64 = 0x7469_6e79;
 /// The migration at index `n` leads from version `n` to `n + 1`.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_initial.sql"), include_str!("../migrations/0002_block_owners.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_initial.sql"),
+    include_str!("../migrations/0002_block_owners.sql"),
+    include_str!("../migrations/0003_age_of_records.sql"),
+];
 
 /// Brings the schema to the version of this build.
 /// Errors: `Corrupt` for a file of a newer build or of another program.

@@ -39,8 +39,8 @@ pub use log::{
     nothing_follows_the_end_of_a_task, readers_see_whole_batches,
 };
 pub use records::{
-    a_record_is_replaced_only_as_it_was_read, records_are_deleted, records_of_every_task_are_read_in_pages,
-    records_replace_and_stay_in_order,
+    a_record_is_replaced_only_as_it_was_read, old_records_are_deleted_by_kind, records_are_deleted,
+    records_of_every_task_are_read_in_pages, records_replace_and_stay_in_order,
 };
 pub use tasks::{artifacts_are_folded, history_returns_the_newest, the_status_knows_its_entry};
 pub use workflows::{
@@ -97,6 +97,7 @@ macro_rules! store_conformance {
             logs_are_read_in_pages
             nothing_brings_half_of_a_deleted_task_back
             nothing_follows_the_end_of_a_task
+            old_records_are_deleted_by_kind
             only_what_has_ended_is_deleted_by_age
             readers_see_whole_batches
             records_are_deleted

@@ -40,6 +40,18 @@ impl BatchApply<'_> {
         }
     }
 
+    /// Deletes the records of a kind that were written last before a time, the oldest ones first.
+    pub(super) fn delete_old_records(
+        &mut self,
+        kind: RecordKind,
+        before: i64,
+        limit: i64,
+    ) -> Result<(), Refused> {
+        let sql = "DELETE FROM records WHERE id IN (
+                       SELECT id FROM records WHERE kind = ?1 AND written_at < ?2 ORDER BY written_at LIMIT ?3)";
+        self.count(RowKind::Record(kind), sql, params![kind.name(), before, limit])
+    }
+
     fn may_be_deleted(
         &self,
         workflow_id: &WorkflowId,

@@ -67,7 +67,8 @@ fn check_write<'a>(tables: &Tables, pending: &mut Pending<'a>, write: &'a Write)
         | Write::RemoveActivity { .. }
         | Write::RemoveTimer { .. }
         | Write::PutRecord(_)
-        | Write::DeleteRecord { .. } => Ok(()),
+        | Write::DeleteRecord { .. }
+        | Write::DeleteOldRecords { .. } => Ok(()),
     }
 }
 
@@ -149,10 +150,13 @@ fn apply_write(tables: &mut Tables, at: Timestamp, write: Write, committed: &mut
             });
         }
         Write::Publish(publish) => apply_publish(tables, at, *publish, committed),
-        Write::PutRecord(record) => put_record(tables, record),
-        Write::ReplaceRecord { before, value } => put_record(tables, Record { value, ..before }),
+        Write::PutRecord(record) => put_record(tables, at, record),
+        Write::ReplaceRecord { before, value } => put_record(tables, at, Record { value, ..before }),
         Write::DeleteRecord { kind, id } => {
             tables.records.retain(|record| record.kind != kind || record.id != id);
+        }
+        Write::DeleteOldRecords { kind, before, limit } => {
+            delete::old_records(tables, kind, before, limit, &mut committed.deleted);
         }
         Write::CloseWorkflow { workflow_id } => with_row(tables, &workflow_id, |row| row.closed = true),
     }
@@ -164,7 +168,8 @@ fn with_row(tables: &mut Tables, id: &WorkflowId, change: impl FnOnce(&mut Workf
     }
 }
 
-fn put_record(tables: &mut Tables, record: Record) {
+fn put_record(tables: &mut Tables, at: Timestamp, record: Record) {
+    tables.written.insert((record.kind, record.id.clone()), at);
     let known = tables.records.iter_mut().find(|r| r.kind == record.kind && r.id == record.id);
     match known {
         Some(known) => *known = record,

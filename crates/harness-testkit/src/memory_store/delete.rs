@@ -1,7 +1,7 @@
 //! Deletes a task.
 
-use harness_model::{TaskId, WorkflowId};
-use harness_ports::{DeleteWhen, DeletedRows, RowKind};
+use harness_model::{TaskId, Timestamp, WorkflowId};
+use harness_ports::{DeleteWhen, DeletedRows, Record, RecordKind, RowKind};
 
 use super::tables::Tables;
 
@@ -53,4 +53,24 @@ fn may_be_deleted(tables: &Tables, task_id: &TaskId, workflow_id: &WorkflowId, w
     let ended = record.is_some_and(|r| r.status.state.is_terminal() && r.status_at < before);
     let workflow = tables.workflows.get(workflow_id);
     ended && workflow.is_none_or(|row| row.closed && row.activities.is_empty())
+}
+
+/// Deletes the oldest records of a kind.
+pub(super) fn old_records(
+    tables: &mut Tables,
+    kind: RecordKind,
+    before: Timestamp,
+    limit: usize,
+    deleted: &mut DeletedRows,
+) {
+    let written = |record: &Record| tables.written.get(&(record.kind, record.id.clone())).copied();
+    let of_kind = tables.records.iter().filter(|record| record.kind == kind);
+    let mut old: Vec<_> = of_kind.map(|record| (written(record), record.id.clone())).collect();
+    old.retain(|(at, _)| at.is_some_and(|at| at < before));
+    old.sort();
+    old.truncate(limit);
+    tables.records.retain(|record| record.kind != kind || !old.iter().any(|(_, id)| *id == record.id));
+    if !old.is_empty() {
+        *deleted.entry(RowKind::Record(kind)).or_default() += old.len() as u64;
+    }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use harness_model::{BlockId, HistoryEntry, LogEntry, TaskId, TaskRecord, TimerId, Timestamp, WorkflowId};
-use harness_ports::{ActivityTask, HistoryEvent, Record};
+use harness_ports::{ActivityTask, HistoryEvent, Record, RecordKind};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -20,6 +20,8 @@ pub(super) struct Tables {
     pub(super) tasks: HashMap<TaskId, TaskRow>,
     /// In order of insertion.
     pub(super) records: Vec<Record>,
+    /// When each record was written last.
+    pub(super) written: HashMap<(RecordKind, String), Timestamp>,
     /// How often a task of an id was deleted.
     pub(super) deletions: HashMap<TaskId, u64>,
 }

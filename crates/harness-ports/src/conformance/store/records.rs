@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{
     StoreHome,
-    fixtures::{commit, is_conflict, try_commit},
+    fixtures::{at, commit, is_conflict, try_commit},
 };
-use crate::{Record, RecordKind, Write};
+use crate::{Record, RecordKind, RowKind, Write, WriteBatch};
 
 fn record(kind: RecordKind, id: &str, task: &str, n: i64) -> Record {
     Record { kind, id: id.to_owned(), task_id: task.into(), value: json!({ "n": n }) }
@@ -80,6 +80,32 @@ pub async fn a_record_is_replaced_only_as_it_was_read(home: &dyn StoreHome) {
     let result = try_commit(&*store, vec![replace(&second, json!({"n": 3}))]).await;
     assert!(is_conflict(&result), "a deleted record does not come back: {result:?}");
     assert!(store.records(kind, &"t".into(), 9).await.unwrap().is_empty());
+}
+
+/// Old records of a kind go, the oldest first, whosever they are; one that was written again is young again.
+pub async fn old_records_are_deleted_by_kind(home: &dyn StoreHome) {
+    let store = home.open().await;
+    let (kind, other) = (RecordKind::PushConfig, RecordKind::InboxAudit);
+    let write = async |at_ms, write| store.commit(WriteBatch::new(at(at_ms), vec![write])).await.unwrap();
+    for (n, id) in ["e", "d", "c", "b", "a"].into_iter().enumerate() {
+        let at_ms = 10 * i64::try_from(n).unwrap();
+        write(at_ms, Write::PutRecord(record(kind, id, id, 1))).await;
+        write(at_ms, Write::PutRecord(record(other, id, id, 1))).await;
+    }
+    write(50, Write::PutRecord(record(kind, "e", "e", 2))).await;
+    write(60, Write::ReplaceRecord { before: record(kind, "d", "d", 1), value: json!({"n": 3}) }).await;
+    let left = async || {
+        let page = store.records_page(kind, None, 9).await.unwrap();
+        page.into_iter().map(|record| record.id).collect::<String>()
+    };
+    let sweep = |limit| Write::DeleteOldRecords { kind, before: at(40), limit };
+    assert!(write(100, sweep(0)).await.deleted.is_empty());
+    assert_eq!(write(100, sweep(1)).await.deleted, [(RowKind::Record(kind), 1)].into());
+    assert_eq!(left().await, "abde", "the oldest one goes first");
+    assert_eq!(write(100, sweep(9)).await.deleted, [(RowKind::Record(kind), 1)].into());
+    assert_eq!(left().await, "ade", "what is as old as the limit stays");
+    assert!(write(100, sweep(9)).await.deleted.is_empty());
+    assert_eq!(store.records_page(other, None, 9).await.unwrap().len(), 5, "other kinds stay");
 }
 
 /// A deleted record is gone, also after a restart; deleting it again is fine.
