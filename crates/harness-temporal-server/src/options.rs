@@ -16,6 +16,14 @@ const START_MAX_DEFAULT: Duration = Duration::from_secs(30);
 /// How long a server may take to leave. It takes between two and three seconds, idle or not.
 const STOP_GRACE_DEFAULT: Duration = Duration::from_secs(5);
 
+/// Set for every server. By default a shard looks for due work 20 times a second at most, and a server like this has one
+/// shard for everything: every step of a workflow then waits for its slot of 50 ms.
+const DYNAMIC_CONFIG: [&str; 2] =
+    ["history.transferProcessorMaxPollRPS=1000", "history.timerProcessorMaxPollRPS=1000"];
+/// Set for every file. One write to disk per transaction in place of three or more, and just as safe: every commit is
+/// still forced to disk before it counts.
+const SQLITE_PRAGMAS: [&str; 2] = ["journal_mode=wal", "synchronous=full"];
+
 /// Where a server keeps what it knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
@@ -76,7 +84,7 @@ pub struct ServerOptions {
     pub search_attributes: Vec<(String, SearchAttributeKind)>,
     /// `PRAGMA=VALUE` for its SQLite file, after the ones that are always set. Later ones win.
     pub sqlite_pragmas: Vec<String>,
-    /// `KEY=JSON` of its dynamic configuration.
+    /// `KEY=JSON` of its dynamic configuration, after what is always set. Later ones win.
     pub dynamic_config: Vec<String>,
     /// Where its output goes.
     pub log: LogTo,
@@ -125,26 +133,26 @@ impl ServerOptions {
             let mut file = OsString::from("--db-filename=");
             file.push(path);
             arguments.push(file);
-            // One write to disk per transaction in place of three or more, and just as safe: every commit is still
-            // forced to disk before it counts.
-            let always = ["journal_mode=wal", "synchronous=full"].map(str::to_owned);
-            arguments.extend(repeated("--sqlite-pragma", always.iter().chain(&self.sqlite_pragmas)));
+            let pragmas = SQLITE_PRAGMAS.into_iter().chain(texts(&self.sqlite_pragmas));
+            arguments.extend(repeated("--sqlite-pragma", pragmas));
         }
-        let namespaces = std::iter::once(&self.namespace).chain(&self.more_namespaces);
+        let namespaces = std::iter::once(self.namespace.as_str()).chain(texts(&self.more_namespaces));
         arguments.extend(repeated("--namespace", namespaces.filter(|name| *name != NAMESPACE_DEFAULT)));
         let attributes: Vec<String> =
             self.search_attributes.iter().map(|(name, kind)| format!("{name}={}", kind.name())).collect();
-        arguments.extend(repeated("--search-attribute", &attributes));
-        arguments.extend(repeated("--dynamic-config-value", &self.dynamic_config));
+        arguments.extend(repeated("--search-attribute", texts(&attributes)));
+        let dynamic_config = DYNAMIC_CONFIG.into_iter().chain(texts(&self.dynamic_config));
+        arguments.extend(repeated("--dynamic-config-value", dynamic_config));
         arguments
     }
 }
 
-fn repeated<'a>(
-    flag: &'static str,
-    values: impl IntoIterator<Item = &'a String>,
-) -> impl Iterator<Item = OsString> {
-    values.into_iter().map(move |value| format!("{flag}={value}").into())
+fn texts(values: &[String]) -> impl Iterator<Item = &str> {
+    values.iter().map(String::as_str)
+}
+
+fn repeated<'a>(flag: &str, values: impl Iterator<Item = &'a str>) -> impl Iterator<Item = OsString> {
+    values.map(move |value| format!("{flag}={value}").into())
 }
 
 /// The address on loopback with this port.
