@@ -1,6 +1,10 @@
 //! Owners that are killed: their server goes with them, and when it cannot, the next owner sees to it.
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 use harness_temporal_server::DevServer;
 use harness_testkit::{Process, Program, temporal_binary};
@@ -14,7 +18,12 @@ const DATABASE: &str = "OWNED_DATABASE";
 #[expect(clippy::disallowed_methods, reason = "how one process of this test tells another what to do")]
 async fn own_if_told() {
     let (Ok(database), Some(binary)) = (std::env::var(DATABASE), temporal_binary()) else { return };
-    let server = DevServer::start(on_file(binary, database)).await.unwrap();
+    let database = PathBuf::from(database);
+    // A server that writes to an owner who is gone dies of that. This one has nothing to say, so that it does not.
+    let silent = database.with_file_name("silent");
+    std::fs::write(&silent, format!("#!/bin/sh\nexec '{}' \"$@\" >/dev/null 2>&1\n", binary.display())).unwrap();
+    std::fs::set_permissions(&silent, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let server = DevServer::start(on_file(silent, database)).await.unwrap();
     println!("owned server at {} ", server.address());
     std::future::pending::<()>().await;
 }
