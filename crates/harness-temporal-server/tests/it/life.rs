@@ -17,9 +17,10 @@ async fn a_server_listens_on_loopback_only_until_it_is_stopped() {
     for at in &listening {
         assert!(at.starts_with("0100007F:"), "{at} is 127.0.0.1");
     }
+    let pid = server_at(address);
     server.stop().await;
-    assert!(servers_at(address).is_empty(), "nothing is left behind");
-    assert!(!answers(address).await);
+    assert!(!is_alive(pid) && !answers(address).await, "it is gone");
+    until("its watcher is gone", || servers_at(address).is_empty()).await;
 }
 
 #[tokio::test]

@@ -21,7 +21,8 @@ async fn own_if_told() {
     let database = PathBuf::from(database);
     // A server that writes to an owner who is gone dies of that. This one has nothing to say, so that it does not.
     let silent = database.with_file_name("silent");
-    std::fs::write(&silent, format!("#!/bin/sh\nexec '{}' \"$@\" >/dev/null 2>&1\n", binary.display())).unwrap();
+    std::fs::write(&silent, format!("#!/bin/sh\nexec '{}' \"$@\" >/dev/null 2>&1\n", binary.display()))
+        .unwrap();
     std::fs::set_permissions(&silent, std::fs::Permissions::from_mode(0o755)).unwrap();
     let server = DevServer::start(on_file(silent, database)).await.unwrap();
     println!("owned server at {} ", server.address());
