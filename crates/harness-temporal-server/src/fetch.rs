@@ -86,11 +86,13 @@ async fn last_of(pipe: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     said
 }
 
-/// The last line that says something.
+/// The last two lines that say something: the script's own, after one of what it ran.
 fn cause(said: &[u8]) -> Option<String> {
     let said = String::from_utf8_lossy(said);
-    let line = said.lines().rfind(|line| !line.trim().is_empty())?;
-    Some(clean_field(line.trim_start_matches("temporal: MISSING: "), Some(CAUSE_CHARS_MAX)).text)
+    let mut lines = said.lines().rev().filter(|line| !line.trim().is_empty());
+    let last = lines.next()?.trim_start_matches("temporal: MISSING: ");
+    let both = lines.next().map(|before| format!("{last} ({before})"));
+    Some(clean_field(&both.unwrap_or_else(|| last.to_owned()), Some(CAUSE_CHARS_MAX)).text)
 }
 
 #[cfg(test)]
@@ -100,5 +102,13 @@ mod tests {
     #[test]
     fn the_version_is_the_one_that_the_script_pins() {
         assert!(SCRIPT.contains(&format!("\nVERSION = \"{PINNED_VERSION}\"\n")));
+    }
+
+    #[test]
+    fn the_cause_is_what_was_said_last_and_what_came_before_it() {
+        let said = b"noise\nERROR: none found\n\ntemporal: MISSING: pip failed\n";
+        assert_eq!(cause(said).as_deref(), Some("pip failed (ERROR: none found)"));
+        assert_eq!(cause(b"Killed").as_deref(), Some("Killed"));
+        assert_eq!(cause(b"\n \n"), None);
     }
 }

@@ -115,19 +115,10 @@ impl ServerOptions {
 
     /// The arguments of the program.
     pub(crate) fn arguments(&self, port: u16) -> Vec<OsString> {
-        let mut arguments: Vec<OsString> = [
-            "server",
-            "start-dev",
-            "--headless",
-            "--ip=127.0.0.1",
-            "--ui-ip=127.0.0.1",
-            "--log-level=warn",
-            // Whatever a person has set up for the command line is not meant for this server.
-            "--disable-config-file",
-            "--disable-config-env",
-        ]
-        .map(OsString::from)
-        .to_vec();
+        let mut arguments: Vec<OsString> =
+            ["server", "start-dev", "--headless", "--ip=127.0.0.1", "--ui-ip=127.0.0.1", "--log-level=warn"]
+                .map(OsString::from)
+                .to_vec();
         arguments.push(format!("--port={port}").into());
         if let State::File(path) = &self.state {
             let mut file = OsString::from("--db-filename=");

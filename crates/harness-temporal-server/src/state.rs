@@ -190,8 +190,10 @@ impl Record {
 
     /// The server, when it runs, is the very process that was recorded, and its owner is gone.
     fn orphan(self) -> Option<Identity> {
-        let owner_is_gone = !self.owner?.is_alive();
-        self.server
-            .filter(|server| owner_is_gone && server.program() == self.program && self.program.is_some())
+        let (owner, server, recorded) = (self.owner?, self.server?, self.program?);
+        // An update may have replaced the file meanwhile; then the kernel says so behind its name.
+        let replaced = with_suffix(&recorded, " (deleted)");
+        let is_same = server.program().is_some_and(|program| program == recorded || program == replaced);
+        (!owner.is_alive() && is_same).then_some(server)
     }
 }

@@ -7,6 +7,7 @@
 
 mod binaries;
 mod life;
+mod logs;
 mod orphans;
 mod processes;
 mod refusals;
