@@ -26,7 +26,7 @@ pub fn temporal_binary() -> Option<PathBuf> {
 
 /// A running Temporal development server; dropping it, or the end of the test's process, kills it.
 ///
-/// One takes about 0.3 s to start and 100 MB. Tests that share one keep apart with task queues and ids of their own.
+/// One takes about 0.3 s to start and 150 MB. Tests that share one keep apart with task queues and ids of their own.
 #[derive(Debug)]
 pub struct TemporalServer {
     server: DevServer,
