@@ -1,6 +1,6 @@
 //! Who asks, and what they may see. Identity is asserted, unless a security scheme or a proof names who asks.
 
-use harness_model::{Message, ParticipantId, TaskSnapshot, limits, names};
+use harness_model::{Message, ParticipantId, TaskId, TaskSnapshot, limits, names};
 use http::HeaderMap;
 use serde_json::Value;
 use tracing::warn;
@@ -85,18 +85,19 @@ pub(crate) fn reader(config: &A2aConfig, call: &Call) -> Result<Option<Participa
     call.authority.confirm(config, call.participant.clone())
 }
 
-/// The task if the reader takes part in it; the same error whether it is missing or somebody else's.
+/// The task if the reader takes part in it; the same error, and the same line in the log, whether it is missing or
+/// somebody else's.
 pub(crate) fn visible(
+    task_id: &TaskId,
     snapshot: Option<TaskSnapshot>,
     reader: Option<&ParticipantId>,
 ) -> Result<TaskSnapshot, A2aError> {
-    let snapshot = snapshot.ok_or_else(A2aError::task_not_found)?;
-    let allowed = reader.is_some_and(|id| snapshot.record.extension.participant(id).is_some());
-    if !allowed {
-        warn!(task_id = %snapshot.record.task_id, participant = ?reader, "task hidden from a caller who takes no part in it");
-        return Err(A2aError::task_not_found());
-    }
-    Ok(snapshot)
+    let takes_part =
+        |task: &TaskSnapshot| reader.is_some_and(|id| task.record.extension.participant(id).is_some());
+    snapshot.filter(takes_part).ok_or_else(|| {
+        warn!(%task_id, participant = ?reader, "no such task, or the caller takes no part in it");
+        A2aError::task_not_found()
+    })
 }
 
 /// Whether a text can be an identifier of a participant: printable ASCII without spaces, bounded.

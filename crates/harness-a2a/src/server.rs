@@ -4,6 +4,7 @@ mod body;
 mod call;
 mod connection;
 mod dispatch;
+mod even_refusal;
 mod limits;
 mod rate_limit;
 mod rest;
@@ -21,6 +22,7 @@ use axum::{
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 pub use connection::serve;
+pub(crate) use even_refusal::EvenRefusals;
 
 use crate::A2aService;
 

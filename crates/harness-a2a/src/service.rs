@@ -22,6 +22,7 @@ use crate::{
     card::{PushDeclared, ServedCard},
     push::{Push, PushSettings},
     render::Renderer,
+    server::EvenRefusals,
 };
 
 /// Events of a stream, each with its position in the task's log.
@@ -57,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) renderer: Renderer,
     pub(crate) card: ServedCard,
+    pub(crate) refusals: EvenRefusals,
     pub(crate) authentication: Option<Arc<Authentication>>,
     /// The sender of push notifications; the card declares them when there is one.
     pub(crate) push: Option<Push>,
@@ -75,8 +77,20 @@ impl A2aService {
         let renderer = Renderer::new(Arc::clone(&store), config.agent_id.clone());
         let card = ServedCard::of(&config, PushDeclared::No, clock.now());
         let authentication = Authentication::new(&config.security, store.install_id()).map(Arc::new);
-        let inner =
-            Inner { config, engine, store, clock, ids, redactor, renderer, card, authentication, push: None };
+        let refusals = EvenRefusals::new();
+        let inner = Inner {
+            config,
+            engine,
+            store,
+            clock,
+            ids,
+            redactor,
+            renderer,
+            card,
+            refusals,
+            authentication,
+            push: None,
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -91,6 +105,7 @@ impl A2aService {
         let inner = Arc::new(Inner {
             card: self.inner.card.remade(&config, PushDeclared::Yes),
             push: Some(Push::new(settings, group)?),
+            refusals: self.inner.refusals.clone(),
             authentication: self.inner.authentication.clone(),
             config,
             engine: Arc::clone(&self.inner.engine),

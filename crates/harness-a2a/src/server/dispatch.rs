@@ -7,6 +7,7 @@ use serde_json::{
     Map, Value,
     value::{RawValue, to_raw_value},
 };
+use tokio::time::Instant;
 use tracing::{error, warn};
 
 use crate::{
@@ -30,7 +31,11 @@ pub(super) async fn dispatch(
     method: &str,
     params: Value,
 ) -> Result<Reply, A2aError> {
+    let begun = Instant::now();
     let result = run(service, call, method, params).await;
+    if result.as_ref().is_err_and(|error| error.kind == ErrorKind::TaskNotFound) {
+        service.inner.refusals.hold(begun).await;
+    }
     result.map_err(|error| logged(service, method, error))
 }
 

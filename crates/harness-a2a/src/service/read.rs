@@ -179,7 +179,7 @@ impl Inner {
         task_id: &TaskId,
         fields: TaskFields,
     ) -> Result<TaskSnapshot, A2aError> {
-        let bare = access::visible(self.store.task(task_id, TaskFields::BARE).await?, reader)?;
+        let bare = access::visible(task_id, self.store.task(task_id, TaskFields::BARE).await?, reader)?;
         if fields == TaskFields::BARE {
             return Ok(bare);
         }

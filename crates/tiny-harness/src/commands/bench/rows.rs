@@ -1,6 +1,7 @@
 //! What is measured, one file each.
 
 mod first_event;
+mod foreign_tasks;
 mod list_tasks;
 mod memory;
 mod one_tool;
@@ -23,7 +24,7 @@ pub(super) struct Row {
 }
 
 /// Everything there is to measure, in the order of the table.
-pub(super) const ROWS: [Row; 8] = [
+pub(super) const ROWS: [Row; 9] = [
     Row { name: "one-turn task", measure: |lab| Box::pin(one_turn::measure(lab)) },
     Row { name: "two-turn task with a tool", measure: |lab| Box::pin(one_tool::measure(lab)) },
     Row { name: "tasks per second", measure: |lab| Box::pin(tasks_per_second::measure(lab)) },
@@ -32,4 +33,5 @@ pub(super) const ROWS: [Row; 8] = [
     Row { name: "resident memory", measure: |lab| Box::pin(memory::measure(lab)) },
     Row { name: "start to serving", measure: |lab| Box::pin(start::measure(lab)) },
     Row { name: "page of ListTasks", measure: |lab| Box::pin(list_tasks::measure(lab)) },
+    Row { name: "foreign tasks", measure: |lab| Box::pin(foreign_tasks::measure(lab)) },
 ];
