@@ -105,6 +105,6 @@ impl Engine for LocalEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { atomic_publish: true, many_workers: false }
+        Capabilities { atomic_publish: true, many_workers: false, unbegun_waits: false, losses_first: true }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     host::answer,
     hosted::Hosted,
     input::Input,
-    instance::Instance,
+    instance::{Instance, Standing},
     registry::AsideReason,
 };
 
@@ -131,7 +131,7 @@ impl Actor {
                 .map_err(AsideReason::Unfit)
                 .map_err(TurnError::Aside)?;
         }
-        let changes = changes(&batch, instance.next_seq());
+        let changes = changes(&batch, &instance);
         let durable = !batch.writes.is_empty();
         if durable {
             let mut writes = std::mem::take(&mut batch.writes);
@@ -274,9 +274,10 @@ fn again(error: &StoreError) -> StoreError {
     }
 }
 
-fn changes(batch: &Batch, seq: u64) -> Changes {
+fn changes(batch: &Batch, instance: &Instance) -> Changes {
     Changes {
-        seq,
+        seq: instance.next_seq(),
+        closed: instance.standing() == Standing::Closed,
         starts: !batch.start.is_empty(),
         stopped: batch.cancel.clone(),
         timers: !batch.touched_timers.is_empty(),

@@ -59,6 +59,8 @@ pub struct Changes {
     pub timers: bool,
     /// When the first timer of the batch is due.
     pub first_due: Option<Timestamp>,
-    /// Whether a process from outside caused the batch: nobody who drives the workflow will read its outcome.
+    /// Whether the workflow has ended with the batch, or before.
+    pub closed: bool,
+    /// Whether a delivery is among the causes: whoever drives the workflow does not know of the batch.
     pub unasked: bool,
 }

@@ -72,6 +72,11 @@ pub struct Capabilities {
     pub atomic_publish: bool,
     /// Several processes may host workflows of one store at once.
     pub many_workers: bool,
+    /// An announced activity that was not begun waits for a process that can begin it, also one that must not be
+    /// repeated. Otherwise it counts as begun once the process that announced it is gone, and a drain begins it.
+    pub unbegun_waits: bool,
+    /// What a dead process left is known before the next signal is recorded. Otherwise it follows, as soon as it is certain.
+    pub losses_first: bool,
 }
 
 /// Hosts [`crate::Workflow`]s.

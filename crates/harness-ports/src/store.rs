@@ -224,11 +224,14 @@ pub enum RecordKind {
     PushConfig,
     /// What the last tick saw. Of no task: its task id is one that no task has.
     Monitor,
+    /// A note of an engine that somebody still has to be told of what is left to do for a workflow.
+    PendingWake,
 }
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::InboxAudit, Self::SpilledResult, Self::PushConfig, Self::Monitor];
+    pub const ALL: [Self; 5] =
+        [Self::InboxAudit, Self::SpilledResult, Self::PushConfig, Self::Monitor, Self::PendingWake];
 
     /// Stable name in the store.
     pub fn name(self) -> &'static str {
@@ -237,6 +240,7 @@ impl RecordKind {
             Self::SpilledResult => "spilled_result",
             Self::PushConfig => "push_config",
             Self::Monitor => "monitor",
+            Self::PendingWake => "pending_wake",
         }
     }
 }

@@ -11,6 +11,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("harness-activities", &["harness-agent", "harness-model", "harness-ports"]),
     ("harness-journal", &["harness-model", "harness-ports"]),
     ("harness-engine-local", &["harness-journal", "harness-model", "harness-ports"]),
+    ("harness-engine-temporal", &["harness-journal", "harness-model", "harness-ports"]),
     ("harness-store", &["harness-model", "harness-ports"]),
     ("harness-a2a", &["harness-model", "harness-ports"]),
     ("harness-providers", &["harness-model", "harness-ports"]),

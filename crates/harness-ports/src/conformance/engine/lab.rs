@@ -10,6 +10,12 @@ use crate::{ActivityHost, Engine, Store, WorkflowDefinition};
 pub trait EngineLab: Send + Sync {
     /// Starts an engine, as a process does. At most one lives at a time.
     fn open(&self, plan: LifePlan) -> BoxFuture<'_, Box<dyn EngineLife>>;
+
+    /// How many workflows make a crowd where a fast engine takes this many. Fewer for an engine that is not built for
+    /// speed, so that the suite ends.
+    fn crowd(&self, fast: usize) -> usize {
+        fast
+    }
 }
 
 /// How one life of a process goes.

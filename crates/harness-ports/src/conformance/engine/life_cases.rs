@@ -97,16 +97,21 @@ pub async fn an_old_journal_is_replayed(lab: &dyn EngineLab) {
 
     let stage = stage.kill_and_reopen().await;
     stage.wait_for("old", "event 7 then []").await;
-    stage.check("old", &["failed c outcome_unknown", "event 7 then []"]).await;
+    // Nobody had begun it: an engine that knows runs it, another one does not dare to.
+    let waits = stage.engine().capabilities().unbegun_waits;
+    let end = if waits { r#"completed c {"of":"c"}"# } else { "failed c outcome_unknown" };
+    stage.check("old", &[end, "event 7 then []"]).await;
     assert_eq!(stage.order("old", "late", None, &[]).await.unwrap(), Delivered::Closed);
 }
 
 /// A workflow that cannot go on, or panics, is out of service with a clear error, also for its timers and after a
 /// restart that does not help; what it had recorded stays, and nobody else notices.
 pub async fn a_broken_workflow_is_set_aside_alone(lab: &dyn EngineLab) {
+    // Long enough for everything that comes before it.
+    const SOON_MS: u64 = 800;
     let stage = Stage::open(lab).await;
     for (id, poison) in [("illegal", Op::Break), ("panics", Op::Panic)] {
-        stage.accept(id, "go", &[timer("soon", 40, vec![]), run("gate", GATE, vec![])]).await;
+        stage.accept(id, "go", &[timer("soon", SOON_MS, vec![]), run("gate", GATE, vec![])]).await;
         stage.activities.wait("the gate runs", |seen| !seen.of("gate").is_empty()).await;
         for label in ["poison", "after it"] {
             let refused = stage.order(id, label, None, std::slice::from_ref(&poison)).await;
@@ -123,7 +128,9 @@ pub async fn a_broken_workflow_is_set_aside_alone(lab: &dyn EngineLab) {
     assert_eq!(stored.activities.len(), 1, "an end that is not recorded leaves the activity announced");
 
     // Due after the timers of the broken ones, which must not be in its way.
-    stage.accept("well", "go", &[timer("later", 80, vec![run("echo", ECHO, vec![say("fine")])])]).await;
+    stage
+        .accept("well", "go", &[timer("later", 2 * SOON_MS, vec![run("echo", ECHO, vec![say("fine")])])])
+        .await;
     stage.wait_for("well", "fine").await;
     assert!(stage.life.workflows_in_memory() <= 1, "{}", stage.life.workflows_in_memory());
 
@@ -194,29 +201,33 @@ pub async fn a_drain_begins_only_what_could_not_begin_later(lab: &dyn EngineLab)
     })
     .await;
     assert!(drained);
-    let expected =
-        ["started", "signal go", r#"completed gate {"of":"gate"}"#, r#"completed now {"of":"now"}"#];
+    let ended = r#"completed now {"of":"now"}"#;
+    let mut expected = vec!["started", "signal go", r#"completed gate {"of":"gate"}"#];
+    if !stage.engine().capabilities().unbegun_waits {
+        expected.push(ended);
+    }
     stage.check("w", &expected).await;
     assert_eq!(stage.activities.seen().of("later").len(), 0);
 
     let stage = stage.kill_and_reopen().await;
     stage.wait_for("w", "done").await;
+    stage.wait_for("w", ended).await;
     assert_eq!(stage.activities.seen().of("later").len(), 1);
     assert_eq!(stage.activities.seen().of("now").len(), 1);
 }
 
 /// Ten thousand workflows that wait for a message cost rows, not memory; each is there when it is needed.
 pub async fn parked_workflows_do_not_stay_in_memory(lab: &dyn EngineLab) {
-    const PARKED: usize = 10_000;
     const IN_MEMORY_MAX: usize = 500;
+    let parked = lab.crowd(10_000);
     let stage = Stage::open(lab).await;
-    let starts = stream::iter(0..PARKED).map(|number| {
+    let starts = stream::iter(0..parked).map(|number| {
         let stage = &stage;
         async move { stage.accept(&format!("w{number}"), "go", &[run("echo", ECHO, vec![])]).await }
     });
     starts.buffer_unordered(64).for_each(|()| async {}).await;
     eventually("the parked ones are gone", || stage.life.workflows_in_memory() <= IN_MEMORY_MAX).await;
-    for number in [0, PARKED / 2, PARKED - 1] {
+    for number in [0, parked / 2, parked - 1] {
         let id = format!("w{number}");
         stage.wait_for(&id, r#"completed echo {"of":"echo"}"#).await;
         stage.accept(&id, "again", &[]).await;

@@ -70,10 +70,9 @@ pub async fn a_timer_that_was_missed_fires_after_the_restart(lab: &dyn EngineLab
 
 /// Many timers that are due at once fire once each.
 pub async fn a_crowd_of_timers_fires_across_a_crash(lab: &dyn EngineLab) {
-    const WORKFLOWS: usize = 150;
     let stage = Stage::open(lab).await;
     let go = [timer("one", 100, vec![]), timer("two", 101, vec![say("all")])];
-    let ids: Vec<_> = (0..WORKFLOWS).map(|number| format!("w{number}")).collect();
+    let ids: Vec<_> = (0..lab.crowd(150)).map(|number| format!("w{number}")).collect();
     join_all(ids.iter().map(|id| stage.accept(id, "go", &go))).await;
     let stage = stage.kill_and_reopen().await;
     for id in &ids {
@@ -88,14 +87,14 @@ pub async fn a_crowd_of_timers_fires_across_a_crash(lab: &dyn EngineLab) {
 
 /// Timers that nobody can take, more than are looked at together, are not in the way of one that somebody can.
 pub async fn timers_of_broken_workflows_hold_nobody_up(lab: &dyn EngineLab) {
-    const BROKEN: usize = 150;
+    let broken = lab.crowd(150);
     let stage = Stage::open(lab).await;
     let go = [Op::Checkpoint, timer("stuck", 500, vec![])];
-    let ids: Vec<_> = (0..BROKEN).map(|number| format!("w{number}")).collect();
+    let ids: Vec<_> = (0..broken).map(|number| format!("w{number}")).collect();
     join_all(ids.iter().map(|id| stage.accept(id, "go", &go))).await;
     let stage = stage.kill_and_reopen_with(ScriptDefinition { forgetful: true }).await;
     stage.accept("well", "go", &[timer("free", 500, vec![timer("next", 1, vec![say("fine")])])]).await;
     stage.wait_for("well", "fine").await;
-    let left = stage.life.store().next_timers(BROKEN + 1).await.unwrap();
-    assert_eq!(left.len(), BROKEN, "their timers are kept for a build that can take them");
+    let left = stage.life.store().next_timers(broken + 1).await.unwrap();
+    assert_eq!(left.len(), broken, "their timers are kept for a build that can take them");
 }

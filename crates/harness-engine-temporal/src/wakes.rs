@@ -1,0 +1,196 @@
+//! Wakes Temporal workflows: soon after a commit, and again for whatever a process before this one could not send.
+
+use std::{sync::Arc, time::Duration};
+
+use harness_journal::Host;
+use harness_model::{TaskId, WorkflowId};
+use harness_ports::{Record, RecordKind, StoreError, TaskGroup, Write, WriteBatch};
+use temporalio_client::{
+    Client, UntypedSignal, UntypedWorkflow, WorkflowIdConflictPolicy, WorkflowIdReusePolicy,
+    WorkflowStartOptions,
+};
+use tokio::sync::Semaphore;
+
+use crate::{
+    payload,
+    protocol::{WAKE, WORKFLOW},
+    reporter::Reporter,
+};
+
+/// Wake-ups on their way at once; further ones wait their turn.
+const SENDING_MAX: usize = 64;
+/// Rows read at a time.
+const PAGE: usize = 64;
+/// How long the server may take for a workflow task before another worker gets it.
+const WORKFLOW_TASK_LIMIT: Duration = Duration::from_secs(5);
+const RETRY_FIRST: Duration = Duration::from_millis(200);
+const RETRY_MAX: Duration = Duration::from_secs(10);
+/// A timer that is overdue for this long was forgotten by whoever should have fired it.
+const OVERDUE: Duration = Duration::from_secs(20);
+
+/// Sends wake-ups.
+pub(crate) struct Wakes {
+    pub(crate) host: Arc<Host>,
+    pub(crate) client: Client,
+    pub(crate) reporter: Reporter,
+    pub(crate) task_queue: String,
+    pub(crate) id_prefix: String,
+    places: Arc<Semaphore>,
+    /// The senders and the sweep.
+    group: TaskGroup,
+}
+
+impl Wakes {
+    pub(crate) fn new(
+        host: Arc<Host>,
+        client: Client,
+        reporter: Reporter,
+        task_queue: String,
+        id_prefix: String,
+    ) -> Arc<Self> {
+        let (places, group) = (Arc::new(Semaphore::new(SENDING_MAX)), TaskGroup::new());
+        Arc::new(Self { host, client, reporter, task_queue, id_prefix, places, group })
+    }
+
+    /// Sends what is due and ends the sweep, within `grace`.
+    pub(crate) async fn stop(&self, grace: Duration) -> bool {
+        self.group.shutdown(grace).await
+    }
+
+    /// Wakes a workflow in the background and takes its note away. Tries for as long as the process lives.
+    pub(crate) fn send_soon(self: &Arc<Self>, workflow_id: &WorkflowId, note: String) {
+        let (wakes, workflow_id) = (Arc::clone(self), workflow_id.clone());
+        self.group.spawn(async move {
+            // The semaphore is never closed.
+            let Ok(_place) = Arc::clone(&wakes.places).acquire_owned().await else { return };
+            let stop = wakes.group.stop_token().clone();
+            let mut wait = RETRY_FIRST;
+            while let Err(error) = wakes.settle(&workflow_id, &note).await {
+                tracing::warn!(%workflow_id, error, "workflow cannot be woken yet");
+                if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
+                    // The note stays for the next process.
+                    return;
+                }
+                wait = (wait * 2).min(RETRY_MAX);
+            }
+        });
+    }
+
+    async fn settle(self: &Arc<Self>, workflow_id: &WorkflowId, note: &str) -> Result<(), String> {
+        self.wake(workflow_id).await?;
+        let write = Write::DeleteRecord { kind: RecordKind::PendingWake, id: note.to_owned() };
+        let batch = WriteBatch::new(self.host.clock.now(), vec![write]);
+        self.host.store.commit(batch).await.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Wakes a workflow, starting its Temporal workflow if there is none.
+    pub(crate) async fn wake(self: &Arc<Self>, workflow_id: &WorkflowId) -> Result<(), String> {
+        let report =
+            self.reporter.report(&self.host, workflow_id).await.map_err(|error| error.to_string())?;
+        let input = payload::json(&report);
+        let options =
+            WorkflowStartOptions::new(self.task_queue.clone(), format!("{}{workflow_id}", self.id_prefix))
+                .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
+                .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+                .task_timeout(WORKFLOW_TASK_LIMIT)
+                .build();
+        let sent = self
+            .client
+            .signal_with_start_workflow(
+                UntypedWorkflow::new(WORKFLOW),
+                input.clone(),
+                UntypedSignal::new(WAKE),
+                input,
+                options,
+            )
+            .await;
+        sent.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Looks from time to time for what nobody has done.
+    pub(crate) fn sweep(self: &Arc<Self>, every: Duration, everything_first: bool) {
+        let wakes = Arc::clone(self);
+        self.group.spawn(async move {
+            let stop = wakes.group.stop_token().clone();
+            let work = async {
+                if everything_first {
+                    wakes.insist(Self::wake_unfinished).await;
+                }
+                let mut known: Vec<String> = Vec::new();
+                loop {
+                    match wakes.wake_forgotten(&known).await {
+                        Ok(notes) => known = notes,
+                        Err(error) => tracing::warn!(error, "forgotten wake-ups cannot be looked for"),
+                    }
+                    tokio::time::sleep(every).await;
+                }
+            };
+            let _stopped = stop.run_until_cancelled(work).await;
+        });
+    }
+
+    async fn insist<'a, F>(self: &'a Arc<Self>, act: impl Fn(&'a Arc<Self>) -> F)
+    where
+        F: Future<Output = Result<(), String>> + 'a,
+    {
+        let mut wait = RETRY_FIRST;
+        while let Err(error) = act(self).await {
+            tracing::warn!(error, "unfinished workflows cannot be woken yet");
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(RETRY_MAX);
+        }
+    }
+
+    /// Wakes every workflow that has something announced: whatever drove it before may be gone.
+    async fn wake_unfinished(self: &Arc<Self>) -> Result<(), String> {
+        let mut after: Option<WorkflowId> = None;
+        loop {
+            let page = self.host.store.workflows_with_activities(after.as_ref(), PAGE).await;
+            let page = page.map_err(|error| error.to_string())?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            let woken =
+                futures::future::join_all(page.iter().map(|workflow_id| self.wake(workflow_id))).await;
+            woken.into_iter().collect::<Result<Vec<()>, _>>()?;
+        }
+    }
+
+    /// Wakes the workflows whose notes were there at the last look already, and those with overdue timers. Gives the
+    /// notes that are there now.
+    async fn wake_forgotten(self: &Arc<Self>, known: &[String]) -> Result<Vec<String>, String> {
+        let mut notes = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.host.store.records_page(RecordKind::PendingWake, after.as_deref(), PAGE).await;
+            let page = page.map_err(|error| error.to_string())?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.id.clone());
+            for note in page {
+                if known.contains(&note.id) {
+                    self.settle(&workflow_of(&note), &note.id).await?;
+                } else {
+                    notes.push(note.id);
+                }
+            }
+        }
+        self.wake_overdue().await?;
+        Ok(notes)
+    }
+
+    async fn wake_overdue(self: &Arc<Self>) -> Result<(), String> {
+        let timers =
+            self.host.store.next_timers(PAGE).await.map_err(|error: StoreError| error.to_string())?;
+        let now = self.host.clock.now();
+        let overdue = timers.into_iter().filter(|timer| now.since(timer.due_at) > OVERDUE);
+        let overdue: std::collections::BTreeSet<_> = overdue.map(|timer| timer.workflow_id).collect();
+        for workflow_id in overdue {
+            self.wake(&workflow_id).await?;
+        }
+        Ok(())
+    }
+}
+
+fn workflow_of(note: &Record) -> WorkflowId {
+    let task_id: &TaskId = &note.task_id;
+    WorkflowId::new(task_id.as_str())
+}

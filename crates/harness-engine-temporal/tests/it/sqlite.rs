@@ -1,0 +1,44 @@
+//! The suite over SQLite.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures::future::BoxFuture;
+use harness_engine_temporal::Hands;
+use harness_ports::{Store, conformance::store::StoreHome};
+use harness_store::{SqliteStore, StoreOptions};
+use tempfile::TempDir;
+
+use crate::lab::TemporalLab;
+
+struct SqliteHome {
+    path: PathBuf,
+    open: Mutex<Option<Arc<SqliteStore>>>,
+}
+
+impl StoreHome for SqliteHome {
+    fn open(&self) -> BoxFuture<'_, Arc<dyn Store>> {
+        let store = SqliteStore::open(StoreOptions::new(&self.path)).unwrap();
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&store));
+        Box::pin(async { store as _ })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        let store = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            if let Some(store) = store {
+                store.close().await;
+            }
+        })
+    }
+}
+
+async fn lab() -> (TemporalLab, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let home = SqliteHome { path: directory.path().join("store.db"), open: Mutex::default() };
+    (TemporalLab::new(home, Hands::OnlyWorker).await, directory)
+}
+
+harness_ports::engine_conformance! { lab().await }
