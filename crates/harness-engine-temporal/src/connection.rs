@@ -1,12 +1,10 @@
 //! The connection to a Temporal frontend.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::{fmt, time::Duration};
 
 use harness_model::{ErrorCode, codes};
 use temporalio_client::{Client, ClientOptions, ClientTlsOptions, Connection, ConnectionOptions, TlsOptions};
+use tokio::time::Instant;
 
 /// Longest that one try may take, and the time after which there is no other.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);

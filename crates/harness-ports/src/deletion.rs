@@ -60,6 +60,7 @@ impl RowKind {
             Self::Record(RecordKind::SpilledResult) => "spilled_results",
             Self::Record(RecordKind::PushConfig) => "push_configs",
             Self::Record(RecordKind::Monitor) => "monitor",
+            Self::Record(RecordKind::PendingWake) => "pending_wakes",
             Self::Block => "blocks",
         }
     }

@@ -15,19 +15,30 @@ struct Deny {
 #[derive(Deserialize)]
 struct Licenses {
     allow: Vec<String>,
+    #[serde(default)]
+    clarify: Vec<Clarification>,
+}
+
+/// What somebody has read in the licence file of a crate whose manifest names no licence.
+#[derive(Deserialize)]
+struct Clarification {
+    #[serde(rename = "crate")]
+    name: String,
+    expression: String,
 }
 
 pub(super) fn check(tree: &Tree, metadata: &Metadata) -> Vec<Problem> {
     let text = tree.get(DENY).map_or("", |file| file.text.as_str());
-    let allowed = match toml::from_str::<Deny>(text) {
-        Ok(deny) => deny.licenses.allow,
+    let Licenses { allow: allowed, clarify } = match toml::from_str::<Deny>(text) {
+        Ok(deny) => deny.licenses,
         Err(error) => return vec![Problem::new(DENY, format!("cannot read the list of licences: {error}"))],
     };
     let foreign = metadata.packages.iter().filter(|package| !package.is_member);
     foreign
         .filter_map(|package| {
             let place = format!("{} {}", package.name, package.version);
-            match &package.license {
+            let clarified = clarify.iter().find(|known| known.name == package.name);
+            match package.license.as_ref().or(clarified.map(|known| &known.expression)) {
                 None => Some(Problem::new(place, "has no licence in its manifest")),
                 Some(licence) if is_allowed(licence, &allowed) => None,
                 Some(licence) => {

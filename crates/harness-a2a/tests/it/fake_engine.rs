@@ -100,7 +100,7 @@ impl Engine for FakeEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { atomic_publish: true, many_workers: false }
+        Capabilities { atomic_publish: true, many_workers: false, unbegun_waits: false, losses_first: true }
     }
 }
 

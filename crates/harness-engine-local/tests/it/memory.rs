@@ -24,11 +24,11 @@ impl StoreHome for MemoryHome {
     }
 }
 
-harness_ports::engine_conformance! { (LocalLab::new(MemoryHome::default(), usual()), ()) }
+harness_ports::engine_conformance! { Some((LocalLab::new(MemoryHome::default(), usual()), ())) }
 
 mod frugal {
     use super::MemoryHome;
     use crate::lab::{LocalLab, frugal};
 
-    harness_ports::engine_conformance! { (LocalLab::new(MemoryHome::default(), frugal()), ()) }
+    harness_ports::engine_conformance! { Some((LocalLab::new(MemoryHome::default(), frugal()), ())) }
 }

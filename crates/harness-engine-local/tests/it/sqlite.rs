@@ -42,4 +42,4 @@ fn lab() -> (LocalLab, TempDir) {
     (LocalLab::new(home, usual()), directory)
 }
 
-harness_ports::engine_conformance! { lab() }
+harness_ports::engine_conformance! { Some(lab()) }

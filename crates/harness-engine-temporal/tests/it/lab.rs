@@ -19,10 +19,7 @@ use harness_ports::{
         store::StoreHome,
     },
 };
-use harness_testkit::{Fault, FaultStore};
-use tokio::time::Instant;
-
-use crate::server::DevServer;
+use harness_testkit::{Fault, FaultStore, TemporalServer};
 
 /// The dev server takes some dozens of workflows in a second.
 const CROWD_MAX: usize = 200;
@@ -30,21 +27,16 @@ const CROWD_MAX: usize = 200;
 /// A store, a Temporal server, and the engines that live over them, one after another.
 pub(crate) struct TemporalLab {
     home: Arc<dyn StoreHome>,
-    server: DevServer,
+    server: TemporalServer,
     hands: Hands,
-    clock: Arc<SteadyClock>,
+    clock: Arc<DayClock>,
     ids: Arc<CountingIds>,
 }
 
 impl TemporalLab {
-    pub(crate) async fn new(home: impl StoreHome + 'static, hands: Hands) -> Self {
-        Self {
-            home: Arc::new(home),
-            server: DevServer::start().await,
-            hands,
-            clock: Arc::default(),
-            ids: Arc::default(),
-        }
+    pub(crate) async fn new(home: impl StoreHome + 'static, hands: Hands) -> Option<Self> {
+        let server = TemporalServer::start().await?;
+        Some(Self { home: Arc::new(home), server, hands, clock: Arc::default(), ids: Arc::default() })
     }
 
     pub(crate) async fn start(&self, plan: LifePlan) -> TemporalLife {
@@ -58,8 +50,8 @@ impl TemporalLab {
             workflows: plan.workflows,
         };
         let address = Address {
-            target: self.server.target.clone(),
-            namespace: "default".to_owned(),
+            target: self.server.address().to_string(),
+            namespace: self.server.namespace().to_owned(),
             tls: None,
             api_key: None,
             identity: "suite".to_owned(),
@@ -136,23 +128,15 @@ impl EngineLife for TemporalLife {
     }
 }
 
-/// The time of day, as the server sees it too, evenly over all lives of a lab.
-struct SteadyClock {
-    started: Instant,
-    started_at: Timestamp,
-}
+/// The time of day, because the server sees it too.
+#[derive(Default)]
+struct DayClock;
 
-impl Default for SteadyClock {
-    fn default() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let started_at = Timestamp::from_millis(i64::try_from(now.as_millis()).unwrap());
-        Self { started: Instant::now(), started_at }
-    }
-}
-
-impl Clock for SteadyClock {
+impl Clock for DayClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     fn now(&self) -> Timestamp {
-        self.started_at.plus(self.started.elapsed())
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        Timestamp::from_millis(i64::try_from(now.as_millis()).unwrap())
     }
 }
 

@@ -25,7 +25,7 @@ impl StoreHome for MemoryHome {
     }
 }
 
-harness_ports::engine_conformance! { (TemporalLab::new(MemoryHome::default(), Hands::OnlyWorker).await, ()) }
+harness_ports::engine_conformance! { TemporalLab::new(MemoryHome::default(), Hands::OnlyWorker).await.map(|lab| (lab, ())) }
 
 /// The same as one of several workers: what a dead one had begun is found out by its silence.
 mod shared {
@@ -33,5 +33,7 @@ mod shared {
     use crate::lab::TemporalLab;
     use harness_engine_temporal::Hands;
 
-    harness_ports::engine_conformance! { (TemporalLab::new(MemoryHome::default(), Hands::Worker).await, ()) }
+    harness_ports::engine_conformance! {
+        TemporalLab::new(MemoryHome::default(), Hands::Worker).await.map(|lab| (lab, ()))
+    }
 }

@@ -35,10 +35,10 @@ impl StoreHome for SqliteHome {
     }
 }
 
-async fn lab() -> (TemporalLab, TempDir) {
+async fn lab() -> Option<(TemporalLab, TempDir)> {
     let directory = tempfile::tempdir().unwrap();
     let home = SqliteHome { path: directory.path().join("store.db"), open: Mutex::default() };
-    (TemporalLab::new(home, Hands::OnlyWorker).await, directory)
+    Some((TemporalLab::new(home, Hands::OnlyWorker).await?, directory))
 }
 
 harness_ports::engine_conformance! { lab().await }
