@@ -13,7 +13,7 @@ use crate::{BinarySource, LogTo};
 const NAMESPACE_DEFAULT: &str = "default";
 /// How long a server may take until it answers. It takes a quarter of a second on an idle machine.
 const START_MAX_DEFAULT: Duration = Duration::from_secs(30);
-/// How long a server may take to leave. It takes between two and three seconds, idle or not.
+/// How long a server may take to leave. An idle one takes between two and three seconds.
 const STOP_GRACE_DEFAULT: Duration = Duration::from_secs(5);
 
 /// Set for every server. By default a shard looks for due work 20 times a second at most, and a server like this has one
