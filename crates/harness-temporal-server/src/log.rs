@@ -45,21 +45,36 @@ const READ_BYTES: usize = 8 * 1024;
 /// How long output may stay open and silent once the server is gone, held by something that it left behind.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// The last lines of a server, for messages about its end.
+/// How a Go program says why it crashed. What follows is long, and says where.
+const CRASHES: [&str; 2] = ["panic: ", "fatal error: "];
+
+/// The last lines of a server, for messages about its end; before them why it crashed, if it did.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LastLines(Arc<Mutex<VecDeque<String>>>);
+pub(crate) struct LastLines(Arc<Mutex<Remembered>>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    crash: Option<String>,
+    last: VecDeque<String>,
+}
 
 impl LastLines {
     pub(crate) fn get(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.crash.iter().chain(&lines.last).cloned().collect()
     }
 
     fn note(&self, line: &str) {
+        let line = clean_field(line, Some(LAST_LINE_CHARS_MAX)).text;
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == LAST_LINES {
-            lines.pop_front();
+        if CRASHES.iter().any(|crash| line.starts_with(crash)) {
+            lines.crash = Some(line);
+            return;
         }
-        lines.push_back(clean_field(line, Some(LAST_LINE_CHARS_MAX)).text);
+        if lines.last.len() == LAST_LINES {
+            lines.last.pop_front();
+        }
+        lines.last.push_back(line);
     }
 }
 
@@ -214,9 +229,9 @@ mod tests {
     #[tokio::test]
     async fn what_nobody_ends_with_a_newline_counts_and_only_the_last_lines_are_kept() {
         let last = LastLines::default();
-        let text = "1\n2\n3\n4\n5\n6\nError: no";
+        let text = "panic: why\n1\n2\n3\n4\n5\n6\nError: no";
         let sink = Sink::open(&LogTo::Tracing).unwrap();
         drain(text.as_bytes(), sink, last.clone(), Until::default()).await;
-        assert_eq!(last.get(), ["3", "4", "5", "6", "Error: no"]);
+        assert_eq!(last.get(), ["panic: why", "3", "4", "5", "6", "Error: no"]);
     }
 }

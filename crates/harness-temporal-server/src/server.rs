@@ -24,8 +24,9 @@ use crate::{
     state::LockedState,
 };
 
-/// Free ports that are tried: between finding one and using it, somebody else may take it.
-const PORTS_MAX: u32 = 3;
+/// Starts that are tried. A server takes several free ports, and between finding one and using it somebody else may take
+/// it; the second time it finds others.
+const STARTS_MAX: u32 = 2;
 /// Time between two questions whether the server is ready.
 const READY_RETRY: Duration = Duration::from_millis(10);
 /// How long what the server said last may take to be read.
@@ -204,17 +205,18 @@ async fn launch_somewhere(
     state: Option<&LockedState>,
     owner: &TaskGroup,
 ) -> Result<Running, StartFailure> {
-    if let Some(port) = options.port {
-        if is_taken(port) {
-            return Err(StartFailure::PortTaken { port });
-        }
-        return launch(options, binary, state, owner, port).await;
-    }
-    let mut tried = 1;
+    let mut started = 1;
     loop {
-        let port = free_port().map_err(|source| spawn_failure(binary, source))?;
+        let port = match options.port {
+            Some(port) if is_taken(port) => return Err(StartFailure::PortTaken { port }),
+            Some(port) => port,
+            None => free_port().map_err(|source| spawn_failure(binary, source))?,
+        };
         match launch(options, binary, state, owner, port).await {
-            Err(StartFailure::Ended { .. }) if tried < PORTS_MAX && is_taken(port) => tried += 1,
+            Err(failure @ StartFailure::Ended { .. }) if started < STARTS_MAX => {
+                tracing::warn!(%failure, "embedded Temporal did not start; it is tried once more");
+                started += 1;
+            }
             launched => return launched,
         }
     }

@@ -44,6 +44,17 @@ async fn a_program_that_fails_is_quoted_and_the_state_is_free_again() {
 }
 
 #[tokio::test]
+async fn a_start_that_fails_by_chance_is_tried_once_more() {
+    let Some(binary) = temporal_binary() else { return };
+    let folder = Folder::new();
+    let tried = folder.path("tried");
+    let script =
+        format!("[ -e '{0}' ] && exec '{1}' \"$@\"; : > '{0}'; exit 2", tried.display(), binary.display());
+    DevServer::start(in_memory(folder.program("temporal", &script))).await.unwrap().stop().await;
+    assert!(tried.exists());
+}
+
+#[tokio::test]
 async fn whoever_did_not_choose_the_program_is_told_that_they_can() {
     let folder = Folder::new();
     folder.program("temporal", "exit 1");

@@ -41,7 +41,9 @@ async fn every_file_is_private_also_when_it_was_not() {
     for start in 1..=2 {
         let mut options = on_file(&binary, &database);
         options.log = LogTo::File(log.clone());
-        let server = DevServer::start(options).await.unwrap();
+        let server = DevServer::start(options).await;
+        let server = server
+            .unwrap_or_else(|error| panic!("{error}, start {start}: {}", fs::read_to_string(&log).unwrap()));
         for name in files {
             assert_eq!(mode(&folder.path().join(name)), 0o600, "{name}, start {start}");
         }
