@@ -61,6 +61,12 @@ impl BlockCache {
         }
     }
 
+    /// Forgets everything.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn clear(&self) {
+        *self.lock() = Generations::default();
+    }
+
     fn insert(&self, generations: &mut Generations, address: Address, bytes: Bytes) {
         let cost = bytes.len() + ENTRY_BYTES;
         if generations.young_bytes + cost > self.generation_bytes {

@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, sync::Arc};
 
 /// Bytes of the block cache when nothing else is asked for.
-const BLOCK_CACHE_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const BLOCK_CACHE_BYTES: usize = 16 * 1024 * 1024;
 /// Reader connections when nothing else is asked for.
 const READERS: usize = 3;
 

@@ -82,6 +82,30 @@ impl PostgresServer {
         self.port
     }
 
+    /// Runs SQL as an operator would, and returns what it gives: columns apart by `|`, rows by line ends.
+    ///
+    /// # Panics
+    /// When the server refuses it.
+    #[expect(clippy::expect_used, reason = "a test that cannot go on panics")]
+    pub fn query(&self, sql: &str) -> String {
+        let mut psql = std::process::Command::new(self.home.join("bin/psql"));
+        psql.env_clear().args([
+            "-X",
+            "-A",
+            "-t",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-h",
+            Self::HOST,
+            "-U",
+            Self::USER,
+        ]);
+        let done = psql.args(["-p", &self.port.to_string(), "-c", sql]).output().expect("psql runs");
+        assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).trim_end().to_owned()
+    }
+
     /// Ends the server as an operator in a hurry does: connections break, what was committed is kept.
     ///
     /// # Panics

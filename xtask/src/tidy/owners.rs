@@ -52,6 +52,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     // The binary chooses the provider of cryptography; adapters name it where they build a client.
     ("rustls", &["harness-a2a", "harness-mcp", "harness-providers", "tiny-harness"]),
     ("serde_yaml_ng", &["harness-plugins", "harness-providers"]),
+    ("sqlx", &["harness-store"]),
     ("strsim", &["tiny-harness"]),
     ("temporalio-client", &["harness-engine-temporal"]),
     ("temporalio-common", &["harness-engine-temporal"]),

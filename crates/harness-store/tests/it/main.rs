@@ -1,4 +1,4 @@
-//! The store's tests: the suite of the port, and what is SQLite's own.
+//! The store's tests: the suite of the port, and what is each one's own.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -7,3 +7,5 @@ mod conformance;
 mod file;
 mod follow;
 mod home;
+#[cfg(feature = "postgres")]
+mod postgres;
