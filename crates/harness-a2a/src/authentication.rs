@@ -100,13 +100,17 @@ impl SecurityScheme {
         }
     }
 
+    /// The header that carries the credentials.
+    pub(crate) fn header(&self) -> HeaderName {
+        match self {
+            Self::Bearer { .. } | Self::Jwt { .. } => AUTHORIZATION,
+            Self::ApiKey { header, .. } => header.clone(),
+        }
+    }
+
     /// What a request presents for this scheme. Two values are none: nobody can tell which one counts.
     fn presented<'a>(&self, headers: &'a HeaderMap) -> Option<&'a [u8]> {
-        let header = match self {
-            Self::Bearer { .. } | Self::Jwt { .. } => &AUTHORIZATION,
-            Self::ApiKey { header, .. } => header,
-        };
-        let mut values = headers.get_all(header).iter();
+        let mut values = headers.get_all(self.header()).iter();
         let value = values.next().filter(|_| values.next().is_none())?.as_bytes();
         match self {
             Self::Bearer { .. } | Self::Jwt { .. } => {

@@ -24,7 +24,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 pub use connection::serve;
 pub(crate) use even_refusal::EvenRefusals;
 
-use crate::A2aService;
+use crate::{A2aConfig, A2aService, SecurityScheme};
 
 /// How long clients may keep the card before they ask again. Unit: seconds.
 const CARD_MAX_AGE: &str = "public, max-age=300";
@@ -36,7 +36,7 @@ const JSON_RPC_PATHS: [&str; 2] = ["/a2a/v1", "/a2a/v1/"];
 /// HTTP+JSON binding, whose root-level path parameters would otherwise take them.
 pub fn router(service: A2aService, extra: Router) -> Router {
     let limits = limits::Limits::of(&service);
-    let cors = cors(&service.inner.config.cors_origins);
+    let cors = cors(&service.inner.config);
     let rpc = Router::new().route("/", post(rpc::handle));
     let rpc = JSON_RPC_PATHS.iter().fold(rpc, |routes, path| routes.route(path, post(rpc::handle)));
     let routes = rpc
@@ -69,7 +69,8 @@ async fn card(State(service): State<A2aService>, headers: HeaderMap) -> Response
 }
 
 /// Cross-origin rules; `None` when no origin is configured, so that browsers refuse all of them.
-fn cors(origins: &[String]) -> Option<CorsLayer> {
+fn cors(config: &A2aConfig) -> Option<CorsLayer> {
+    let origins = &config.cors_origins;
     let origin = if origins.iter().any(|origin| origin == "*") {
         AllowOrigin::any()
     } else {
@@ -81,10 +82,14 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         AllowOrigin::list(listed)
     };
     let header_names = ["a2a-version", "a2a-extensions", "content-type", "x-participant-id", "last-event-id"];
+    let mut header_names: Vec<HeaderName> = header_names.map(HeaderName::from_static).into();
+    // Pages sign in like everybody else.
+    header_names.extend(config.security.iter().map(SecurityScheme::header));
     Some(
         CorsLayer::new()
             .allow_origin(origin)
             .allow_methods([Method::GET, Method::POST, Method::DELETE])
-            .allow_headers(header_names.map(HeaderName::from_static)),
+            .allow_headers(header_names)
+            .expose_headers([HeaderName::from_static("a2a-extensions"), header::WWW_AUTHENTICATE]),
     )
 }

@@ -92,18 +92,27 @@ pub(super) fn announce(call: &Call, mut response: Response) -> Response {
 }
 
 fn check_version(headers: &HeaderMap, pairs: &QueryPairs) -> Result<(), A2aError> {
-    let header = headers.get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
-    let asked = header.or(value_of(pairs, "A2A-Version")).map(str::trim).filter(|text| !text.is_empty());
-    let version = asked.unwrap_or(VERSION_WHEN_ABSENT);
-    let mut numbers = version.split('.');
-    if (numbers.next(), numbers.next()) == (Some(VERSION.0), Some(VERSION.1)) {
-        return Ok(());
+    let named = headers.get_all("a2a-version").iter().map(|value| value.to_str().unwrap_or("?").trim());
+    let mut named: Vec<&str> = named.filter(|text| !text.is_empty()).collect();
+    if named.is_empty() {
+        let in_query = value_of(pairs, "A2A-Version").map(str::trim).filter(|text| !text.is_empty());
+        named.push(in_query.unwrap_or(VERSION_WHEN_ABSENT));
     }
+    // Of several, nobody can tell which one counts.
+    let Some(version) = named.into_iter().find(|version| !is_spoken(version)) else { return Ok(()) };
     let message = format!(
         "A2A version {} is not supported; send A2A-Version: 1.0",
         truncate_chars(version, REPEATED_CHARS_MAX)
     );
     Err(A2aError::new(ErrorKind::VersionNotSupported, message))
+}
+
+/// Whether a version is the one that is spoken here, with or without the number of a patch.
+fn is_spoken(version: &str) -> bool {
+    let mut numbers = version.split('.');
+    let spoken = (numbers.next(), numbers.next()) == (Some(VERSION.0), Some(VERSION.1));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    spoken && numbers.next().is_none_or(is_number) && numbers.next().is_none()
 }
 
 /// The last event a client has seen: the header of the event-stream standard, or `?after=`.

@@ -53,7 +53,7 @@ pub(super) async fn handle(
         Ok(read) => read,
         Err(error) => return error_response(&logged(&service, "request", error)),
     };
-    let Some((name, params)) = operation else { return not_found() };
+    let Some((name, params)) = operation else { return no_operation(own) };
     let response = match dispatch(&service, &call, name, Value::Object(params)).await {
         Ok(Reply::Value(value)) => json_response(StatusCode::OK, value.get().to_owned()),
         Ok(Reply::Stream(events)) => sse::response(service, events, |event| match event {
@@ -78,7 +78,12 @@ fn operation(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Option<Operation>, A2aError> {
-    let found = match (method.as_str(), segments) {
+    let verb = match method.as_str() {
+        // A stream has no head to look at without its body.
+        "HEAD" if !segments.last().is_some_and(|name| name.ends_with(":subscribe")) => "GET",
+        verb => verb,
+    };
+    let found = match (verb, segments) {
         ("POST", ["message:send"]) => (m::SEND_MESSAGE, object(headers, body)?),
         ("POST", ["message:stream"]) => (m::SEND_STREAMING_MESSAGE, object(headers, body)?),
         ("GET", ["extendedAgentCard"]) => (m::GET_EXTENDED_AGENT_CARD, Map::new()),
@@ -175,6 +180,31 @@ fn parameter<'a>(pairs: &'a QueryPairs, name: &str) -> Option<&'a str> {
         .flatten()
         .collect();
     value_of(pairs, name).or_else(|| value_of(pairs, &snake)).filter(|value| !value.is_empty())
+}
+
+/// The methods that a path takes; `None` when there is nothing at it.
+fn allowed(segments: &[&str]) -> Option<&'static str> {
+    Some(match segments {
+        ["message:send" | "message:stream"] => "POST",
+        ["extendedAgentCard" | "tasks"] => "GET, HEAD",
+        ["tasks", name] if name.ends_with(":subscribe") => "GET, POST",
+        // An id may look like this, too.
+        ["tasks", name] if name.ends_with(":cancel") => "GET, HEAD, POST",
+        ["tasks", _] => "GET, HEAD",
+        ["tasks", _, "pushNotificationConfigs"] => "GET, HEAD, POST",
+        ["tasks", _, "pushNotificationConfigs", _] => "DELETE, GET, HEAD",
+        _ => return None,
+    })
+}
+
+/// The answer to a method that the path does not take.
+fn no_operation(segments: &[&str]) -> Response {
+    let Some(methods) = allowed(segments) else { return not_found() };
+    let body = json!({"error": {
+        "code": 405, "status": "UNIMPLEMENTED", "message": format!("this takes {methods}"), "details": []
+    }});
+    let response = json_response(StatusCode::METHOD_NOT_ALLOWED, body.to_string());
+    ([(header::ALLOW, methods)], response).into_response()
 }
 
 fn not_found() -> Response {

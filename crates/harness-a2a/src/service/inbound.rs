@@ -62,7 +62,10 @@ impl Inbound {
 }
 
 fn accept_part(part: a2a::Part, redactor: &Redactor, raw: &mut Vec<Block>) -> Result<Part, A2aError> {
-    let media_type = part.media_type.as_deref().map(accepted_media_type).transpose()?;
+    // Writers that spell out default values send empty texts for what is not there.
+    let media_type = part.media_type.as_deref().filter(|text| !text.is_empty());
+    let media_type = media_type.map(accepted_media_type).transpose()?;
+    let filename = part.filename.filter(|name| !name.is_empty());
     let body = match part.content {
         PartContent::Text(text) => PartBody::Text(redactor.text(&text)),
         PartContent::Data(mut value) => {
@@ -80,7 +83,7 @@ fn accept_part(part: a2a::Part, redactor: &Redactor, raw: &mut Vec<Block>) -> Re
     Ok(Part {
         body,
         media_type,
-        filename: part.filename.map(|name| redactor.text(&name)),
+        filename: filename.map(|name| redactor.text(&name)),
         metadata: scrubbed_map(part.metadata, redactor),
     })
 }

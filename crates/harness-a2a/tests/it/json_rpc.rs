@@ -88,6 +88,10 @@ async fn a_version_is_required_in_header_or_query() {
         (Some("1"), "", false),
         (Some("1.0"), "", true),
         (Some("1.0.1"), "", true),
+        (Some("1.0.x"), "", false),
+        (Some("1.0."), "", false),
+        (Some("1.0.1.2"), "", false),
+        (Some("1.0, 0.3"), "", false),
         (None, "?A2A-Version=1.0", true),
         (Some("0.3"), "?A2A-Version=1.0", false),
     ];
@@ -109,6 +113,19 @@ async fn a_version_is_required_in_header_or_query() {
             } else {
                 assert_eq!(text.contains("-32009"), !accepted);
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn versions_that_disagree_are_refused() {
+    let server = start().await;
+    for (second, accepted) in [("1.0.1", true), ("", true), ("0.3", false)] {
+        for order in [["1.0", second], [second, "1.0"]] {
+            let request = server.http.get(format!("{}/tasks", server.base));
+            let request = request.header("a2a-version", order[0]).header("a2a-version", order[1]);
+            let text = request.send().await.unwrap().text().await.unwrap();
+            assert_eq!(text.contains("VERSION_NOT_SUPPORTED"), !accepted, "{order:?} {text}");
         }
     }
 }

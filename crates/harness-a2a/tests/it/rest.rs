@@ -14,8 +14,8 @@ async fn unknown_paths_and_broken_bodies_answer_in_the_form_of_the_binding() {
         ("GET", "/nothing", "", 404, "NOT_FOUND"),
         ("GET", "/tasks/a/b/c", "", 404, "NOT_FOUND"),
         ("GET", "/tasks/%ff", "", 404, "NOT_FOUND"),
-        ("DELETE", "/tasks", "", 404, "NOT_FOUND"),
-        ("GET", "/message:send", "", 404, "NOT_FOUND"),
+        ("DELETE", "/tasks", "", 405, "UNIMPLEMENTED"),
+        ("GET", "/message:send", "", 405, "UNIMPLEMENTED"),
         ("POST", "/message:send", "", 400, "INVALID_ARGUMENT"),
         ("POST", "/message:send", "{", 400, "INVALID_ARGUMENT"),
         ("POST", "/message:send", "[]", 400, "INVALID_ARGUMENT"),
@@ -35,6 +35,46 @@ async fn unknown_paths_and_broken_bodies_answer_in_the_form_of_the_binding() {
         assert_eq!(answer["error"]["status"], name, "{method} {path}");
         assert_eq!(answer["error"]["code"], status);
         assert!(answer["error"]["details"].is_array() && answer["error"]["message"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn a_method_that_a_path_does_not_take_is_told_those_it_takes() {
+    let server = start().await;
+    let task = server.caller(Binding::Rest, "ada").send(message("m", "hello")).await;
+    let id = task["id"].as_str().unwrap();
+    let ask = async |method: &str, path: &str| {
+        let request = server.http.request(method.parse().unwrap(), format!("{}{path}", server.base));
+        let request = request.header("a2a-version", "1.0").header("x-participant-id", "ada");
+        let response = request.send().await.unwrap();
+        let allow = response.headers().get("allow").map(|value| value.to_str().unwrap().to_owned());
+        let (status, length) =
+            (response.status().as_u16(), response.headers().get("content-length").cloned());
+        (status, allow, length, response.text().await.unwrap())
+    };
+    for (path, methods) in [
+        ("/message:send".to_owned(), "POST"),
+        ("/acme/message:stream".to_owned(), "POST"),
+        ("/tasks".to_owned(), "GET, HEAD"),
+        (format!("/tasks/{id}"), "GET, HEAD"),
+        (format!("/acme/tasks/{id}:cancel"), "GET, HEAD, POST"),
+        (format!("/tasks/{id}:subscribe"), "GET, POST"),
+        (format!("/tasks/{id}/pushNotificationConfigs"), "GET, HEAD, POST"),
+        (format!("/tasks/{id}/pushNotificationConfigs/c"), "DELETE, GET, HEAD"),
+        ("/extendedAgentCard".to_owned(), "GET, HEAD"),
+    ] {
+        for method in ["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"] {
+            if methods.split(", ").any(|taken| taken == method) {
+                continue;
+            }
+            let (status, allow, _, _) = ask(method, &path).await;
+            assert_eq!((status, allow.as_deref()), (405, Some(methods)), "{method} {path}");
+        }
+    }
+    for path in ["/tasks".to_owned(), format!("/tasks/{id}")] {
+        let (status, _, length, body) = ask("GET", &path).await;
+        assert_eq!(status, 200);
+        assert_eq!(ask("HEAD", &path).await, (200, None, length, String::new()), "{path} {body:.80}");
     }
 }
 

@@ -67,14 +67,23 @@ async fn media_types_are_those_of_the_card() {
     let server = start().await;
     for binding in BOTH {
         let caller = server.caller(binding, "ada");
-        for (media_type, accepted) in
-            [("text/plain", true), ("Text/Plain; charset=utf-8", true), ("image/png", false), ("x", false)]
-        {
+        for (media_type, accepted) in [
+            ("", true),
+            ("text/plain", true),
+            ("Text/Plain; charset=utf-8", true),
+            ("image/png", false),
+            ("x", false),
+        ] {
             let mut message = message(&format!("{binding:?}-{media_type}"), "");
-            message["parts"] = json!([{"text": "hello", "mediaType": media_type}]);
+            message["parts"] = json!([{"text": "hello", "mediaType": media_type, "filename": ""}]);
             let result = caller.call("SendMessage", json!({"message": message})).await;
             match result {
-                Ok(_) => assert!(accepted, "{media_type}"),
+                Ok(answer) => {
+                    assert!(accepted, "{media_type}");
+                    let part = &answer["task"]["history"][0]["parts"][0];
+                    assert_eq!(part.get("mediaType").is_some(), !media_type.is_empty(), "{part}");
+                    assert!(part.get("filename").is_none(), "{part}");
+                }
                 Err(refusal) => {
                     assert!(!accepted, "{media_type}");
                     assert_eq!(refusal.reason, "CONTENT_TYPE_NOT_SUPPORTED");

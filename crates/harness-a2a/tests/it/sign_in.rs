@@ -94,6 +94,26 @@ async fn the_card_says_how_to_sign_in() {
 }
 
 #[tokio::test]
+async fn pages_of_listed_origins_may_sign_in_too() {
+    let server = start_with(|config| {
+        secured(config);
+        config.cors_origins = vec!["https://ui.example".to_owned()];
+    })
+    .await;
+    let asked = server.http.request(reqwest::Method::OPTIONS, format!("{}/tasks", server.base));
+    let asked = asked.header("origin", "https://ui.example").header("access-control-request-method", "GET");
+    let asked = asked.header("access-control-request-headers", "authorization,x-api-key");
+    let answer = asked.send().await.unwrap();
+    let allowed = answer.headers()["access-control-allow-headers"].to_str().unwrap();
+    for header in ["authorization", "x-api-key", "a2a-version", "x-participant-id"] {
+        assert!(allowed.split(',').any(|name| name == header), "{header}: {allowed}");
+    }
+    let refused = server.http.get(format!("{}/tasks", server.base)).header("origin", "https://ui.example");
+    let refused = refused.send().await.unwrap();
+    assert_eq!(refused.headers()["access-control-expose-headers"], "a2a-extensions,www-authenticate");
+}
+
+#[tokio::test]
 async fn every_operation_asks_for_credentials() {
     let server = start_with(secured).await;
     let wrong: [&[(&str, &str)]; 10] = [
