@@ -53,8 +53,22 @@ fn camel_case(key: &str) -> String {
     out
 }
 
+/// Where requests hold objects of known types. A reader of such a type also takes an array, as its fields in their order.
+const OBJECTS: [&str; 5] = [
+    "/message",
+    "/configuration",
+    "/configuration/taskPushNotificationConfig",
+    "/configuration/taskPushNotificationConfig/authentication",
+    "/authentication",
+];
+
 /// Reads normalized parameters as a request type.
 pub(crate) fn parse<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
+    let is_wrong = |path: &&str| params.pointer(path).is_some_and(|value| !value.is_object());
+    if let Some(path) = OBJECTS.into_iter().find(is_wrong) {
+        let field = path.trim_start_matches('/').replace('/', ".");
+        return Err(A2aError::invalid_field(&field, format!("{field} must be an object")));
+    }
     serde_json::from_value(params).map_err(|e| {
         let text = truncate_chars(&e.to_string(), PARSE_MESSAGE_CHARS_MAX);
         A2aError::invalid_field("params", format!("invalid parameters: {text}"))

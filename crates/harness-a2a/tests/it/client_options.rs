@@ -133,7 +133,7 @@ fn everything() -> ListTasksRequest {
     serde_json::from_value(json!({"pageSize": 5})).unwrap()
 }
 
-fn key() -> PushKey {
+pub(crate) fn key() -> PushKey {
     PushKey::from_base64(&Secret::new("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")).unwrap()
 }
 

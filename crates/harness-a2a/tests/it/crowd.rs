@@ -1,4 +1,5 @@
-//! Many subscribers on one task, each on a connection of its own, one of which does not read.
+//! Many subscribers on one task, each on a connection of its own, one of which does not read. That a server which waits
+//! for it would be found out is tried in `blocking_server`.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -17,21 +18,21 @@ use crate::{
 
 const SUBSCRIBERS: usize = 1_000;
 /// Answer chunks of the task, and the size of each: more than a connection holds that nobody reads.
-const CHUNKS: usize = 32;
-const CHUNK_BYTES: usize = 5 << 10;
+pub(crate) const CHUNKS: usize = 32;
+pub(crate) const CHUNK_BYTES: usize = 5 << 10;
 /// Bytes that the system keeps for a reader that does not read. With much less, loopback hardly moves once it reads.
-const STALLED_BUFFER_BYTES: u32 = 16 << 10;
+pub(crate) const STALLED_BUFFER_BYTES: u32 = 16 << 10;
 
 /// How long a line may take: a thousand streams share few processors.
 const LINE_TIME: Duration = Duration::from_secs(60);
 
 /// One subscription as bytes on a connection.
-struct Subscriber {
+pub(crate) struct Subscriber {
     lines: BufReader<TcpStream>,
 }
 
 impl Subscriber {
-    async fn connect(address: SocketAddr, task_id: &str, buffer_bytes: Option<u32>) -> Self {
+    pub(crate) async fn connect(address: SocketAddr, task_id: &str, buffer_bytes: Option<u32>) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         if let Some(bytes) = buffer_bytes {
             socket.set_recv_buffer_size(bytes).unwrap();
@@ -53,7 +54,7 @@ impl Subscriber {
     }
 
     /// Reads up to the picture of the task, which every subscription begins with.
-    async fn begun(mut self) -> Self {
+    pub(crate) async fn begun(mut self) -> Self {
         loop {
             let line = self.line().await.expect("the stream begins");
             if line.starts_with("data: {\"task\"") {
@@ -63,7 +64,7 @@ impl Subscriber {
     }
 
     /// What the stream says up to its end: the number of each event and a summary of it.
-    async fn told(mut self) -> Vec<(u64, String)> {
+    pub(crate) async fn told(mut self) -> Vec<(u64, String)> {
         let (mut told, mut number, mut event) = (Vec::new(), None, None);
         while let Some(line) = self.line().await {
             let line = line.trim_end();
@@ -93,6 +94,12 @@ fn summary(data: &str) -> String {
     }
     let state = after("\"state\":\"").unwrap();
     state.split('"').next().unwrap().to_owned()
+}
+
+/// What a stream says of a task that recites.
+pub(crate) fn expected() -> Vec<String> {
+    let chunks = (0..CHUNKS).map(|n| format!("{n}"));
+    chunks.chain(["TASK_STATE_COMPLETED".to_owned()]).collect()
 }
 
 /// Both ends of every connection are in this process.
@@ -127,14 +134,12 @@ async fn a_thousand_subscribers_hear_the_same_and_a_stalled_one_holds_up_nobody(
 
     server.engine.release();
     let told = join_all(subscribers.into_iter().map(Subscriber::told)).await;
-    let chunks = (0..CHUNKS).map(|n| format!("{n}"));
-    let expected: Vec<String> = chunks.chain(["TASK_STATE_COMPLETED".to_owned()]).collect();
     let numbers: Vec<u64> = told[0].iter().map(|(seq, _)| *seq).collect();
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
     for events in &told {
         assert_eq!(events, &told[0]);
     }
-    assert_eq!(told[0].iter().map(|(_, text)| text.clone()).collect::<Vec<_>>(), expected);
+    assert_eq!(told[0].iter().map(|(_, text)| text.clone()).collect::<Vec<_>>(), expected());
 
     // Only now, when the task has long ended, does this one read.
     assert_eq!(stalled.told().await, told[0], "late, and nothing is missing");

@@ -45,7 +45,7 @@ pub(crate) fn install_tls() {
 }
 
 /// A listener whose connections hold little that is not read, so that a client that stalls is felt at once.
-fn listen() -> TcpListener {
+pub(crate) fn listen() -> TcpListener {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_send_buffer_size(16 << 10).unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
