@@ -22,5 +22,5 @@ mod writer;
 
 pub use options::{CommitHook, CommitPhase, StoreOptions};
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresOptions, PostgresStore, PostgresTls};
+pub use postgres::{PostgresOptions, PostgresStore, PostgresTls, PostgresUse};
 pub use sqlite_store::SqliteStore;

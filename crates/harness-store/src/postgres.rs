@@ -14,6 +14,7 @@ mod follow;
 mod found;
 mod migrations;
 mod options;
+mod owner;
 mod plan;
 mod postgres_store;
 mod read;
@@ -21,5 +22,5 @@ mod save;
 mod signals;
 mod writer;
 
-pub use options::{PostgresOptions, PostgresTls};
+pub use options::{PostgresOptions, PostgresTls, PostgresUse};
 pub use postgres_store::PostgresStore;

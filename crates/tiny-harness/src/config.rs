@@ -10,6 +10,7 @@ mod environment;
 mod file_models;
 mod models;
 mod operation;
+mod postgres;
 mod problem;
 mod providers;
 mod reader;
@@ -39,6 +40,7 @@ pub(crate) use models::Api;
 pub(crate) use operation::{
     AgentsPolicy, Budget, Context, Heartbeat, Limits, O11y, Price, Retention, RetryPolicy, Store,
 };
+pub(crate) use postgres::Postgres;
 pub(crate) use problem::ConfigProblem;
 pub(crate) use providers::{Endpoint, Models, Provider, ProviderKind};
 pub(crate) use security::Security;
@@ -133,6 +135,8 @@ pub(crate) struct Config {
     pub(crate) models: Models,
     /// `[store]`.
     pub(crate) store: Store,
+    /// `[store.postgres]`; `None` when tasks are kept in the SQLite file.
+    pub(crate) postgres: Option<Postgres>,
     /// `[context]`.
     pub(crate) context: Context,
     /// `[limits]`.
@@ -268,6 +272,7 @@ fn read<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>, environment: Env
     let agents = read_unique(reader, &root, "agents", |agent: &Agent| agent.id.clone());
     let models = providers::read(reader, &root, environment, &mut notes);
     let retries = read_retries(reader, &root);
+    let (store, postgres) = postgres::read(reader, &root, environment);
     read_temporal(reader, &root);
     let config = Config {
         file: None,
@@ -277,7 +282,8 @@ fn read<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>, environment: Env
         card_skills,
         agents,
         models,
-        store: read_table(reader, &root, "store"),
+        store,
+        postgres,
         context: read_table(reader, &root, "context"),
         limits: read_table(reader, &root, "limits"),
         budget: read_table(reader, &root, "budget"),

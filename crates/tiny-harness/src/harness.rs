@@ -3,23 +3,20 @@
 pub(crate) mod models;
 pub(crate) mod plugins;
 mod push;
+mod store;
 
-use std::{
-    collections::BTreeMap,
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, time::Duration};
 
 use harness_a2a::{A2aConfig, A2aService, AddressGuard, PushKey, SecurityScheme, StaticToken};
 use harness_activities::{Activities, ActivityObserver, ContextSettings, Deps};
 use harness_agent::{ModelPrice, Retries, RetryPolicy, TaskDefinition, TaskSettings};
 use harness_engine_local::{EngineOptions, EngineParts, LocalEngine};
 use harness_model::{AgentId, ParticipantId};
-use harness_ports::{Clock, IdSource, Store, StoreError, TaskGroup, ToolSource};
-use harness_store::{CommitHook, SqliteStore, StoreOptions};
+use harness_ports::{Clock, IdSource, Store, TaskGroup, ToolSource};
+use harness_store::{CommitHook, PostgresUse};
 use tokio::net::TcpListener;
+
+pub(crate) use store::OpenStore;
 
 use crate::{
     config::{Config, Security},
@@ -47,7 +44,7 @@ pub(crate) struct Harness {
     tools_group: TaskGroup,
     engine: Arc<LocalEngine>,
     tools: Arc<dyn ToolSource>,
-    store: Arc<SqliteStore>,
+    store: OpenStore,
     grace: Duration,
 }
 
@@ -63,7 +60,8 @@ impl Harness {
         }
         // What can fail comes before what has effects: the engine goes on with tool calls the moment it starts.
         let provider = models::provider(config)?;
-        let store = open_store(config, options.on_commit.clone())?;
+        // The embedded engine goes on with whatever is left to do: it must be the only one.
+        let store = OpenStore::open(config, PostgresUse::Alone, options.on_commit.clone()).await?;
         let push_key = push::key(config)?;
         let (listener, base_url) = listen(config).await?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
@@ -73,7 +71,7 @@ impl Harness {
         let info = provider.info();
         tracing::info!("model endpoint {} api={} model={}", info.endpoint, info.api, info.model);
 
-        let shared_store: Arc<dyn Store> = store.clone();
+        let shared_store: Arc<dyn Store> = store.shared();
         let activities = Activities::new(Deps {
             store: Arc::clone(&shared_store),
             provider,
@@ -134,25 +132,6 @@ impl Harness {
         self.store.close().await;
         ended
     }
-}
-
-pub(crate) fn open_store(
-    config: &Config,
-    on_commit: Option<CommitHook>,
-) -> Result<Arc<SqliteStore>, Failure> {
-    let path = &config.store.sqlite_path;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(directory).map_err(|e| {
-        Failure::general(format!("cannot create the folder {} of the store: {e}", directory.display()))
-    })?;
-    let mut options = StoreOptions::new(path.clone());
-    options.on_commit = on_commit;
-    SqliteStore::open(options).map_err(|error| Failure::general(store_problem(path, &error)))
-}
-
-fn store_problem(path: &Path, error: &StoreError) -> String {
-    let cause = std::error::Error::source(error).map(|e| format!(": {e}")).unwrap_or_default();
-    format!("[{}] {error}{cause} (store.sqlite_path = {})", error.code(), path.display())
 }
 
 async fn listen(config: &Config) -> Result<(TcpListener, String), Failure> {

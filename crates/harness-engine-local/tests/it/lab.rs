@@ -27,11 +27,25 @@ pub(crate) struct LocalLab {
     options: EngineOptions,
     clock: Arc<SteadyClock>,
     ids: Arc<CountingIds>,
+    /// A crowd is this many times smaller than over a file.
+    crowds_divided_by: usize,
 }
 
 impl LocalLab {
     pub(crate) fn new(home: impl StoreHome + 'static, options: EngineOptions) -> Self {
-        Self { home: Arc::new(home), options, clock: Arc::default(), ids: Arc::default() }
+        Self {
+            home: Arc::new(home),
+            options,
+            clock: Arc::default(),
+            ids: Arc::default(),
+            crowds_divided_by: 1,
+        }
+    }
+
+    /// For a store that takes its time.
+    pub(crate) fn with_small_crowds(mut self) -> Self {
+        self.crowds_divided_by = 8;
+        self
     }
 
     pub(crate) async fn start(&self, plan: LifePlan) -> LocalLife {
@@ -52,6 +66,10 @@ impl LocalLab {
 impl EngineLab for LocalLab {
     fn open(&self, plan: LifePlan) -> BoxFuture<'_, Box<dyn EngineLife>> {
         Box::pin(async move { Box::new(self.start(plan).await) as _ })
+    }
+
+    fn crowd(&self, fast: usize) -> usize {
+        fast.div_ceil(self.crowds_divided_by)
     }
 }
 

@@ -20,7 +20,10 @@ use crate::error::closed;
 /// How long one statement, or a whole transaction without its commit, may take. The server gives up a little earlier.
 pub(super) const STEP_MAX: Duration = Duration::from_secs(35);
 /// Settings of every connection. A process that hangs, or a network that swallows it, must not hold locks for long.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 8] = [
+    ("tcp_keepalives_idle", "15"),
+    ("tcp_keepalives_interval", "5"),
+    ("tcp_keepalives_count", "3"),
     ("statement_timeout", "30s"),
     ("lock_timeout", "15s"),
     ("idle_in_transaction_session_timeout", "30s"),

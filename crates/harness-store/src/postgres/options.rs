@@ -18,6 +18,17 @@ pub enum PostgresTls {
     VerifyFull,
 }
 
+/// Who else may use the store at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PostgresUse {
+    /// Whoever opens it the same way, any number of them: for engines that share the work.
+    #[default]
+    Shared,
+    /// Nobody who wants to be alone too: for an engine that takes all of the work for its own. A process that loses the
+    /// store to another one, because the server did not hear of it for a while, gets `Locked` for what it writes.
+    Alone,
+}
+
 /// How a store on a server is opened.
 #[derive(Clone)]
 pub struct PostgresOptions {
@@ -34,11 +45,14 @@ pub struct PostgresOptions {
     /// Schema that holds the tables: at most 48 lower-case letters, digits and underscores, beginning with no digit.
     /// Made when it is missing. Processes that name the same schema share the store.
     pub schema: String,
+    /// Who else may use it.
+    pub usage: PostgresUse,
     /// Protection of the connections.
     pub tls: PostgresTls,
     /// Certificates in PEM of the authorities that [`PostgresTls::VerifyFull`] trusts; those of the system otherwise.
     pub tls_ca: Option<PathBuf>,
-    /// Connections that read and write at once; at least 2. Two more of each process listen and tell.
+    /// Connections that read and write at once; at least 2. Up to three more of each process listen, tell and
+    /// hold its lock.
     pub pool: u32,
     /// How long a read or a batch waits for a connection.
     pub acquire_timeout: Duration,
@@ -65,6 +79,7 @@ impl PostgresOptions {
             user: user.into(),
             password: None,
             schema: Self::SCHEMA.to_owned(),
+            usage: PostgresUse::default(),
             tls: PostgresTls::default(),
             tls_ca: None,
             pool: Self::POOL,
@@ -92,6 +107,7 @@ impl fmt::Debug for PostgresOptions {
             .field("database", &self.database)
             .field("user", &self.user)
             .field("schema", &self.schema)
+            .field("usage", &self.usage)
             .field("tls", &self.tls)
             .field("pool", &self.pool)
             .field("on_commit", &self.on_commit.is_some())

@@ -1,6 +1,9 @@
 //! The store: the port's methods over the server, the writer, the cache and the feeds.
 
-use std::sync::{Arc, atomic::AtomicU64};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64},
+};
 
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
@@ -16,7 +19,8 @@ use super::{
     feeds::Feeds,
     follow,
     migrations::{self, Schema},
-    options::PostgresOptions,
+    options::{PostgresOptions, PostgresUse},
+    owner::Owner,
     read,
     signals::{Outbox, Signals},
     writer::{GivenUp, Writer},
@@ -44,7 +48,8 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     /// Opens the store, creating its schema when it is missing. Needs a Tokio runtime, which must live as long.
-    /// Errors: `Unavailable` when the server cannot be reached or does not let the role in; `Corrupt` for a schema of a
+    /// Errors: `Unavailable` when the server cannot be reached or does not let the role in; `Locked` when it is to be alone
+    /// and another process is; `Corrupt` for a schema of a
     /// newer build or of another program.
     pub async fn open(options: PostgresOptions) -> Result<Arc<Self>, StoreError> {
         if !PostgresOptions::is_schema_name(&options.schema) {
@@ -53,8 +58,10 @@ impl PostgresStore {
             return Err(StoreError::Unavailable { what, source: None });
         }
         let server = Server::new(&options);
-        let schema = match migrations::migrate(&server, &options.schema).await {
-            Ok(schema) => schema,
+        let lost = Arc::new(AtomicBool::new(false));
+        let opened = begin(&server, &options, Arc::clone(&lost)).await;
+        let (schema, owner) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 server.close().await;
                 return Err(error);
@@ -73,6 +80,9 @@ impl PostgresStore {
         group.spawn(signals.clone().listen(group.stop_token().clone()));
         group.spawn(signals.clone().watch(group.stop_token().clone()));
         group.spawn(signals.tell(group.stop_token().clone()));
+        if let Some(owner) = owner {
+            group.spawn(owner.keep(group.stop_token().clone()));
+        }
         // Reads find a connection however many batches run.
         let places = match options.on_commit {
             Some(_) => 1,
@@ -84,6 +94,8 @@ impl PostgresStore {
             outbox,
             cache: Arc::clone(&cache),
             on_commit: options.on_commit,
+            lost,
+            schema: options.schema,
             places: Semaphore::new(places),
             commits: AtomicU64::new(0),
             given_up: GivenUp::default(),
@@ -116,6 +128,20 @@ impl PostgresStore {
         }
         Ok(found)
     }
+}
+
+/// What can fail before anything runs: the lock, so that nobody migrates a schema that somebody else is alone with, and
+/// the migration.
+async fn begin(
+    server: &Server,
+    options: &PostgresOptions,
+    lost: Arc<AtomicBool>,
+) -> Result<(Schema, Option<Owner>), StoreError> {
+    let owner = match options.usage {
+        PostgresUse::Shared => None,
+        PostgresUse::Alone => Some(Owner::take(server, &options.schema, lost).await?),
+    };
+    Ok((migrations::migrate(server, &options.schema).await?, owner))
 }
 
 impl std::fmt::Debug for PostgresStore {

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -23,6 +23,7 @@ use super::{
     error::{self, Kind},
     feeds::Feeds,
     found,
+    owner::locked,
     plan::{self, Refused},
     save,
     signals::Outbox,
@@ -59,6 +60,9 @@ pub(super) struct Writer {
     pub(super) outbox: Arc<Outbox>,
     pub(super) cache: Arc<BlockCache>,
     pub(super) on_commit: Option<CommitHook>,
+    /// Whether another process has taken the store.
+    pub(super) lost: Arc<AtomicBool>,
+    pub(super) schema: String,
     /// Places of batches that run.
     pub(super) places: Semaphore,
     pub(super) commits: AtomicU64,
@@ -87,6 +91,9 @@ impl Writer {
         self.given_up.none().await;
         if self.running.stop_token().is_cancelled() {
             return Err(closed());
+        }
+        if self.lost.load(Ordering::Relaxed) {
+            return Err(locked(&self.schema));
         }
         let (answer, answered) = oneshot::channel();
         let caller = self.given_up.caller();

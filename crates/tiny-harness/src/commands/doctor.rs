@@ -9,12 +9,13 @@ use harness_ports::{
     InputItem, ModelError, ModelErrorKind, ModelEvent, ModelProvider, ModelRequest, RequestMeta, TaskGroup,
     ToolSource,
 };
+use harness_store::PostgresUse;
 use tokio::time::Instant;
 
 use crate::{
     config::{Config, Provider, ProviderKind},
     failure::Failure,
-    harness::{self, StartOptions, models, plugins},
+    harness::{OpenStore, StartOptions, models, plugins},
     output,
 };
 
@@ -89,11 +90,10 @@ impl Findings {
 }
 
 async fn store(config: &Config, findings: &mut Findings) {
-    let path = config.store.sqlite_path.display().to_string();
-    match harness::open_store(config, None) {
+    match OpenStore::open(config, PostgresUse::Shared, None).await {
         Ok(store) => {
             store.close().await;
-            findings.good("store", &path);
+            findings.good("store", &store.place(config));
         }
         Err(failure) => findings.bad("store", &failure.lines.join("; ")),
     }

@@ -35,7 +35,23 @@ impl Environment<'_> {
         );
         None
     }
+
+    /// A password: any text of one line.
+    pub(super) fn password(self, name: &str, reader: &mut Reader<'_>) -> Option<Secret> {
+        let value = self.0.get(name).filter(|value| !value.is_empty())?;
+        if value.chars().any(char::is_control) || value.chars().count() > PASSWORD_CHARS_MAX {
+            let message = format!("{name} holds line breaks or other control characters, or is too long");
+            reader.refuse_variable(name, message, "set it to the password alone".to_owned());
+            return None;
+        }
+        let secret = Secret::new(value.as_str());
+        reader.secrets.insert(name.to_owned(), secret.clone());
+        Some(secret)
+    }
 }
+
+/// Characters of a password.
+const PASSWORD_CHARS_MAX: usize = 1_024;
 
 /// Secrets besides those of the providers.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -14,7 +14,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 const LONGEST_CALL: Duration = Duration::from_secs(6 * 3_600);
 
 section! {
-    /// Where tasks are kept.
+    /// Where tasks are kept: in this file, or on the server of `[store.postgres]`.
     Store {
         /// The SQLite file. One process owns it at a time; the data of plugins is in `plugin-data` beside it.
         sqlite_path: PathBuf = or("tiny-harness.sqlite3");

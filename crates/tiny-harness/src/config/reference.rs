@@ -5,6 +5,7 @@ use super::{
     operation::{
         AgentsPolicy, Budget, Context, Heartbeat, Limits, O11y, Price, Retention, RetryPolicy, Store,
     },
+    postgres::PostgresTable,
     section::{KeyDoc, Section},
     security::{Jwt, SecurityTable, Token},
     server::{Agent, Card, CardSkill, Server, Top},
@@ -43,6 +44,7 @@ pub(crate) fn tables() -> Vec<TableDoc> {
         table::<Anthropic>("anthropic"),
         table::<Compatible>("providers.NAME"),
         table::<Store>("store"),
+        table::<PostgresTable>("store.postgres"),
         table::<Context>("context"),
         table::<Limits>("limits"),
         table::<Budget>("budget"),

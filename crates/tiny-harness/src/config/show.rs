@@ -28,7 +28,10 @@ impl Config {
             text.push_str(&format!("\n[{path}]\n"));
             lines(&mut text, values);
         }
-        table(&mut text, "[store]", &self.store);
+        match &self.postgres {
+            Some(postgres) => table(&mut text, "[store.postgres]", &postgres.table),
+            None => table(&mut text, "[store]", &self.store),
+        }
         table(&mut text, "[context]", &self.context);
         table(&mut text, "[limits]", &self.limits);
         table(&mut text, "[budget]", &self.budget);

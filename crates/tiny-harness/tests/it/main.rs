@@ -9,6 +9,7 @@ mod crash_demo;
 mod crash_drain;
 mod crash_first_message;
 mod crash_large_results;
+mod crash_postgres;
 mod crash_streams;
 mod finished_tasks;
 mod garbage_requests;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{StreamExt, future::join_all};
 use harness_model::{TaskId, Timestamp};
 use harness_ports::{Block, DeleteWhen, LogStream, Record, RecordKind, Store, StoreError, Write, WriteBatch};
-use harness_store::PostgresStore;
+use harness_store::{PostgresOptions, PostgresStore, PostgresUse};
 use serde_json::json;
 
 use super::{ServerHome, options};
@@ -95,6 +95,37 @@ async fn of_two_that_want_the_same_one_gets_it() {
         let conflicts = results.iter().filter(|result| matches!(result, Err(StoreError::Conflict { .. })));
         assert_eq!(conflicts.count(), 1, "{results:?}");
     }
+}
+
+/// An engine that takes all of the work for its own must be the only one.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_wants_to_be_alone_is() {
+    let Some(home) = ServerHome::start().await else { return };
+    let alone = || PostgresStore::open(PostgresOptions { usage: PostgresUse::Alone, ..home.options() });
+    let first = alone().await.unwrap();
+    let error = alone().await.unwrap_err();
+    assert!(matches!(&error, StoreError::Locked { path } if path.contains("tiny_harness")), "{error:?}");
+    home.open_store().await.close().await;
+    let other = PostgresOptions { usage: PostgresUse::Alone, schema: "other".to_owned(), ..home.options() };
+    PostgresStore::open(other).await.unwrap();
+    first.commit(entry("t", "0")).await.unwrap();
+    // The server takes it for gone, as when the network was away for too long, and another one takes over.
+    let lock = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND granted
+                AND objid = (SELECT hashtext('tiny_harness')::oid)";
+    assert_eq!(home.server.query(lock), "1");
+    let second = alone().await.unwrap();
+    soon(async {
+        let mut n = 1;
+        while first.commit(entry("t", &n.to_string())).await.is_ok() {
+            n += 1;
+        }
+    })
+    .await;
+    let error = first.commit(entry("t", "late")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Locked { .. }), "{error:?}");
+    second.commit(entry("t", "next")).await.unwrap();
+    second.close().await;
+    soon(async { while first.commit(entry("t", "again")).await.is_err() {} }).await;
 }
 
 /// Followers elsewhere end with their task, also when the next one of its id has a log that is as long by then.

@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, time::Duration};
 
 use harness_a2a::JwksSource;
-use harness_model::Lifecycle;
+use harness_model::{Lifecycle, Secret};
+use harness_store::PostgresTls;
 use harness_telemetry::LogLevel;
 
 use super::{Case, file, no_file};
@@ -289,4 +290,35 @@ fn signed_tokens_open_the_door_alone_or_beside_others() {
     let security = file(&both).env("ADA_TOKEN", "0123456789abcdef").accepted().security.unwrap();
     let url = JwksSource::Url("https://issuer.example/keys".to_owned());
     assert_eq!((security.tokens.len(), security.jwt.map(|jwt| jwt.jwks.0)), (1, Some(url)));
+}
+
+#[test]
+fn a_store_on_a_server() {
+    let tables =
+        "[store.postgres]\nhost = \"db.internal\"\ndatabase = \"agents\"\nuser = \"harness\"\npool = 4\n";
+    let case = file(&format!("{tables}{LOCAL_MODEL}"))
+        .env("LOCAL_API_KEY", "secret-of-the-box")
+        .env("TINY_HARNESS_PUSH_KEY", "AAECAwQFBgcICQoLDA0ODw==")
+        .env("TINY_HARNESS_POSTGRES_PASSWORD", "correct horse battery");
+    let config = case.accepted();
+    let options = config.postgres.as_ref().unwrap().options();
+    assert_eq!((options.host.as_str(), options.port, options.pool), ("db.internal", 5432, 4));
+    assert_eq!((options.schema.as_str(), options.tls), ("tiny_harness", PostgresTls::Require));
+    assert_eq!(options.password.as_ref().map(Secret::reveal), Some("correct horse battery"));
+    let shown = config.show();
+    assert!(shown.contains("# TINY_HARNESS_POSTGRES_PASSWORD = [REDACTED]"), "{shown}");
+    assert!(!shown.contains("correct horse") && !format!("{config:?}").contains("correct horse"), "{shown}");
+    assert_eq!(config.redactor().text("it is correct horse battery"), "it is [REDACTED]");
+    let mut again = file(&shown);
+    again.env = case.env.clone();
+    assert_eq!(again.accepted().postgres, config.postgres, "{shown}");
+    let tls = |host: &str| {
+        let mut here = file(&format!("{}{LOCAL_MODEL}", tables.replace("db.internal", host)));
+        here.env = case.env.clone();
+        here.accepted().postgres.unwrap().options().tls
+    };
+    for host in ["127.0.0.1", "localhost", "::1", "/run/postgresql"] {
+        assert_eq!(tls(host), PostgresTls::Disable, "{host}");
+    }
+    assert_eq!(tls("10.0.0.1"), PostgresTls::Require);
 }

@@ -247,3 +247,23 @@ fn sign_in_with_signed_tokens() {
     configuration error: h.toml:3: `participant_claim` must not be empty; give it a text, or remove the line for the default (security.jwt.participant_claim)
     "#);
 }
+
+#[test]
+fn a_store_on_a_server_that_is_not_described_well() {
+    let text = "[store]\nsqlite_path = \"x\"\n[store.postgres]\nport = 0\nschema = \"My Schema\"\ntls = \"maybe\"\npool = 1\n\
+                password = \"hunter22\"\n[model.scripted]\npath = \"s\"\n";
+    let case = file(text).env("TINY_HARNESS_POSTGRES_PASSWORD", "two\nlines");
+    assert_snapshot!(case.problems(), @r#"
+    configuration error: h.toml:2: `sqlite_path` and [store.postgres] exclude each other; remove one of the two (store.sqlite_path)
+    configuration error: h.toml:3: TINY_HARNESS_PUSH_KEY is not set, and whoever shares a store needs the same one; make one with `openssl rand -base64 32` and set it for every process (store.postgres)
+    configuration error: h.toml:3: `database` is required; add `database = "..."` (store.postgres.database)
+    configuration error: h.toml:3: `user` is required; add `user = "..."` (store.postgres.user)
+    configuration error: h.toml:4: `port` must be from 1 to 65535, not 0; write for example `port = 5432` (store.postgres.port)
+    configuration error: h.toml:5: `schema` must be lower-case letters, digits and underscores, and not begin with a digit or `pg_`, not `My Schema`; choose a plain name of at most 48 characters, for example `tiny_harness` (store.postgres.schema)
+    configuration error: h.toml:6: `tls` must be `"disable"`, `"require"` or `"verify-full"`, not `maybe`; write for example `tls = "require"` (store.postgres.tls)
+    configuration error: h.toml:7: `pool` must be from 2 to 200, not 1; write for example `pool = 8` (store.postgres.pool)
+    configuration error: h.toml:8: unknown key `password`; remove the line: secrets come from the environment only, for example OPENAI_API_KEY (store.postgres.password)
+    configuration error: h.toml:9: there is no file DIR/s; write the path of a file of turns; relative paths start where tiny-harness is started (model.scripted)
+    configuration error: TINY_HARNESS_POSTGRES_PASSWORD holds line breaks or other control characters, or is too long; set it to the password alone (TINY_HARNESS_POSTGRES_PASSWORD)
+    "#);
+}
