@@ -14,7 +14,7 @@ use harness_ports::{Committed, StoreError, TaskGroup};
 use sqlx::Connection;
 use tokio::{
     sync::{Semaphore, oneshot, watch},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -39,8 +39,8 @@ use crate::{
 const ATTEMPTS_MAX: u32 = 8;
 /// Wait before the second attempt; doubled before each further one.
 const RETRY_WAIT: Duration = Duration::from_millis(5);
-/// How often the server is asked what became of a commit, and how long between.
-const FATE_QUESTIONS_MAX: u32 = 60;
+/// How long the server is asked what became of a commit, and how long between two questions.
+const FATE_MAX: Duration = Duration::from_secs(15);
 const FATE_INTERVAL: Duration = Duration::from_millis(250);
 /// How long batches may take to end when the store closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(40);
@@ -171,14 +171,16 @@ impl Writer {
                 Failed::Refused(Refused::Conflict(what)) => return Err(conflict(what)),
                 Failed::Refused(Refused::Corrupt(what)) => return Err(corrupt(what)),
                 Failed::Refused(Refused::Server(cause)) => cause,
-                Failed::Unheard { xid, applied, cause } => match self.fate(&xid).await {
-                    Some(true) => return Ok(applied),
-                    Some(false) => cause,
-                    None => {
-                        tracing::error!(error = %cause, "nobody knows whether a batch was committed");
-                        return Err(error::server("committing, and it may have happened", cause));
+                Failed::Unheard { xid, applied, cause } => {
+                    match timeout(FATE_MAX, self.fate(&xid)).await.ok().flatten() {
+                        Some(true) => return Ok(applied),
+                        Some(false) => cause,
+                        None => {
+                            tracing::error!(error = %cause, "nobody knows whether a batch was committed");
+                            return Err(error::server("committing, and it may have happened", cause));
+                        }
                     }
-                },
+                }
             };
             if error::kind(&cause) == Kind::Other {
                 return Err(error::server("committing", cause));
@@ -241,10 +243,11 @@ impl Writer {
         Ok(applied)
     }
 
-    /// Whether a transaction was committed whose end nobody heard. `None` when the server does not come back in time.
+    /// Whether a transaction was committed whose end nobody heard; asked until the server answers. `None` when it no longer
+    /// knows.
     async fn fate(&self, xid: &str) -> Option<bool> {
         let sql = "SELECT pg_xact_status($1::text::xid8)";
-        for _ in 0..FATE_QUESTIONS_MAX {
+        loop {
             let answer = match self.server.tried_connection().await {
                 Ok(mut connection) => {
                     let query = sqlx::query_scalar::<_, Option<String>>(sql).bind(xid);
@@ -262,7 +265,6 @@ impl Writer {
                 Ok(Some(_)) | Err(_) => sleep(FATE_INTERVAL).await,
             }
         }
-        None
     }
 }
 
