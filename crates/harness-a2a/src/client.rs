@@ -10,6 +10,7 @@ mod http;
 mod lenient;
 mod operation;
 mod options;
+mod purge;
 mod resume;
 mod sse_decoder;
 
@@ -32,6 +33,7 @@ pub use card_cache::CardCache;
 pub use error::ClientError;
 pub use event_stream::{EventStream, StreamItem};
 pub use options::{CardPolicy, ClientLimits, ClientOptions, OwnRequests};
+pub use purge::purge_task;
 pub use resume::ResumePolicy;
 
 use crate::address_guard;

@@ -25,13 +25,13 @@ pub use address_guard::{AddressGuard, ForbiddenUrl, InvalidAllowedAddress};
 pub use authentication::{JwksError, JwksSource, SecurityScheme, StaticToken};
 pub use client::{
     AgentClient, CardCache, CardPolicy, ClientError, ClientLimits, ClientOptions, EventStream, OwnRequests,
-    ResumePolicy, StreamItem,
+    ResumePolicy, StreamItem, purge_task,
 };
 pub use config::{A2aConfig, CardConfig, CardSkill};
 pub use error::{A2aError, ErrorKind};
 pub use extension::Extension;
 pub use own_proof::{OWN_PROOF_HEADER, OwnRequest};
-pub use push::{PushError, PushRetry};
+pub use push::{PushError, PushRetry, receivers_behind};
 pub use push_key::{InvalidPushKey, PushKey};
 pub use server::{router, serve};
 pub use service::A2aService;

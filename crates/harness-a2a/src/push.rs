@@ -16,7 +16,7 @@ use std::{
 };
 
 use harness_model::{ParticipantId, TaskId};
-use harness_ports::{Record, RecordKind, Store, StoreError, TaskGroup, Write, WriteBatch};
+use harness_ports::{Record, RecordKind, Store, StoreError, TaskFields, TaskGroup, Write, WriteBatch};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -179,6 +179,29 @@ impl Kept {
         let config = StoredConfig::of_record(&record)?;
         Ok(Self { record, config })
     }
+}
+
+/// How many receivers have not heard everything that happened. Reads a bounded number of configurations; with more than
+/// those the number is a lower bound.
+pub async fn receivers_behind(store: &dyn Store) -> Result<u64, StoreError> {
+    let mut after: Option<String> = None;
+    let mut behind = 0;
+    for _ in 0..FOLLOWED_MAX / SCAN_PAGE {
+        let page = store.records_page(RecordKind::PushConfig, after.as_deref(), SCAN_PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        for record in &page {
+            let Ok(config) = StoredConfig::of_record(record) else { continue };
+            if config.state != DeliveryState::Active {
+                continue;
+            }
+            let task = store.task(&record.task_id, TaskFields::BARE).await?;
+            // The creation of a task is not told.
+            let told = config.delivered.unwrap_or(0);
+            behind += u64::from(task.is_some_and(|task| task.last_seq > told));
+        }
+    }
+    Ok(behind)
 }
 
 /// Follows every configuration that is not done.

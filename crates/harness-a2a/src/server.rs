@@ -6,6 +6,7 @@ mod connection;
 mod dispatch;
 mod even_refusal;
 mod limits;
+mod operators;
 mod rate_limit;
 mod rest;
 mod rpc;
@@ -42,6 +43,9 @@ pub fn router(service: A2aService, extra: Router) -> Router {
     let routes = rpc
         .route("/.well-known/agent-card.json", get(card))
         .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(operators::ready))
+        .route("/_monitor", get(operators::monitor))
+        .route("/_purge", post(operators::purge))
         .fallback(rest::handle)
         .with_state(service)
         .merge(extra);

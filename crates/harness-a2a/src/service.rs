@@ -3,6 +3,7 @@
 mod feed;
 mod inbound;
 mod new_task;
+mod operators;
 mod page_token;
 mod push_configs;
 mod read;
@@ -62,6 +63,8 @@ pub(crate) struct Inner {
     pub(crate) authentication: Option<Arc<Authentication>>,
     /// The sender of push notifications; the card declares them when there is one.
     pub(crate) push: Option<Push>,
+    /// Cancelled when the process is about to end.
+    pub(crate) draining: CancellationToken,
 }
 
 impl A2aService {
@@ -90,6 +93,7 @@ impl A2aService {
             refusals,
             authentication,
             push: None,
+            draining: CancellationToken::new(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -114,6 +118,7 @@ impl A2aService {
             ids: Arc::clone(&self.inner.ids),
             redactor: Arc::clone(&self.inner.redactor),
             renderer: self.inner.renderer.clone(),
+            draining: self.inner.draining.clone(),
         });
         if let Some(push) = &inner.push {
             push.resume(&inner);

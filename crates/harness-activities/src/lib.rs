@@ -14,7 +14,9 @@ mod invoke_tool;
 mod observer;
 mod registry;
 mod skill_library;
+mod tick;
 
 pub use activities::{Activities, ContextSettings, Deps};
 pub use observer::{ActivityObserver, ActivityRun};
 pub use skill_library::{ResourceContent, ResourceKind, Skill, SkillLibrary, SkillResource};
+pub use tick::{Outbox, ProcessInfo, Retention, STEP_TIME, Tick, TickDeps, TickError, TickReport};

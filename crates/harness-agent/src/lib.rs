@@ -18,4 +18,4 @@ pub use operations::{
     ModelOutcome, PlannedCall, SlashCommand, ToolChange, ToolResultFacts, Verdict,
 };
 pub use settings::{ModelPrice, Retries, RetryPolicy, TaskSettings};
-pub use task::{TaskDefinition, TaskInput};
+pub use task::{TaskDefinition, TaskFacts, TaskInput};

@@ -7,6 +7,7 @@
 mod activity_failed;
 mod apply;
 mod cancel;
+mod facts;
 mod intake_done;
 mod message_accepted;
 mod model_answered;
@@ -28,6 +29,8 @@ use serde_json::Value;
 
 use crate::TaskSettings;
 use apply::TaskWorkflow;
+
+pub use facts::TaskFacts;
 
 /// Makes task workflows.
 #[derive(Clone, Debug)]

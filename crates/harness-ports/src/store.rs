@@ -213,6 +213,26 @@ pub struct Record {
     pub value: Value,
 }
 
+impl Record {
+    /// Id of the record with what the last tick saw.
+    pub const MONITOR_ID: &'static str = "latest";
+
+    /// What the last tick saw, for whichever process is asked.
+    pub fn monitor(value: Value) -> Self {
+        Self::of_process(Self::MONITOR_ID, value)
+    }
+
+    /// A record of no task.
+    pub fn of_process(id: &str, value: Value) -> Self {
+        Self { kind: RecordKind::Monitor, id: id.to_owned(), task_id: Self::no_task(), value }
+    }
+
+    /// The task id of records of no task. Ids of tasks are given by servers, and none is like this.
+    pub fn no_task() -> TaskId {
+        TaskId::from("_monitor")
+    }
+}
+
 /// Kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKind {
@@ -222,7 +242,7 @@ pub enum RecordKind {
     SpilledResult,
     /// A push notification configuration.
     PushConfig,
-    /// What the last tick saw. Of no task: its task id is one that no task has.
+    /// What processes say about themselves, such as [`Record::monitor`]. Of no task: its task id is one that no task has.
     Monitor,
     /// A note of an engine that somebody still has to be told of what is left to do for a workflow.
     PendingWake,

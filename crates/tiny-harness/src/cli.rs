@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Talk to an agent: one message, or a conversation.
     Chat(ChatArgs),
-    /// Look at tasks of an agent, or cancel one.
+    /// Look at tasks of an agent, cancel one, or purge one of this installation.
     #[command(subcommand)]
     Tasks(TasksCommand),
     /// Check or show the configuration.
@@ -174,6 +174,14 @@ pub(crate) enum TasksCommand {
         /// Print JSON lines.
         #[arg(long)]
         json: bool,
+    },
+    /// Delete a task of this installation with everything of it, and end it first if it goes on.
+    Purge {
+        /// Address of the server that has the store open. Default: what the configuration says.
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+        /// Id of the task, as `tasks list` prints it.
+        task: String,
     },
 }
 

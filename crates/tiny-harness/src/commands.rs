@@ -6,5 +6,6 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod mcp_demo;
+pub(crate) mod purge;
 pub(crate) mod serve;
 pub(crate) mod tasks;

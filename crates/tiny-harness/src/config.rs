@@ -102,10 +102,12 @@ const ACTIVITIES: [&str; 18] = [
 const MODEL_ACTIVITY: &str = "invoke_model";
 const OLD_MODEL_ACTIVITY: &str = "invoke_llm";
 /// Keys that are read and checked and that nothing in this build acts on yet.
-const WITHOUT_EFFECT: [&str; 11] = [
+const WITHOUT_EFFECT: [&str; 13] = [
     "agents",
-    "heartbeat",
-    "retention",
+    "retention.plans",
+    "retention.state",
+    "retention.channel_messages",
+    "retention.compactions",
     "agents_policy",
     "server.ui_dir",
     "server.bridge_interval",

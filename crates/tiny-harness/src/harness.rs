@@ -1,8 +1,9 @@
 //! The harness put together: configuration in, a serving agent out. Everything meets here and nowhere else.
 
+mod heartbeat;
 pub(crate) mod models;
 pub(crate) mod plugins;
-mod push;
+pub(crate) mod push;
 mod store;
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, time::Duration};
@@ -41,6 +42,8 @@ pub(crate) struct Harness {
     /// Where clients reach it.
     pub(crate) base_url: String,
     server: TaskGroup,
+    service: A2aService,
+    ticks: TaskGroup,
     tools_group: TaskGroup,
     engine: Arc<LocalEngine>,
     tools: Arc<dyn ToolSource>,
@@ -96,6 +99,7 @@ impl Harness {
         );
 
         let server = TaskGroup::new();
+        let tick = heartbeat::tick(config, Arc::clone(&shared_store), Arc::clone(&clock));
         let service = A2aService::new(
             a2a_config(config, &base_url, push_key)?,
             engine.clone(),
@@ -109,11 +113,13 @@ impl Harness {
             .map_err(|error| Failure::general(format!("push notifications cannot be sent: {error}")))?;
         let keys = service.follow_keys(&server).await;
         keys.map_err(|error| Failure::general(format!("{error} (security.jwt.jwks)")))?;
-        let router = harness_a2a::router(service, Default::default());
+        let router = harness_a2a::router(service.clone(), Default::default());
         server.spawn(harness_a2a::serve(listener, router, server.stop_token().clone(), server.clone()));
         Ok(Self {
             base_url,
             server,
+            service,
+            ticks: heartbeat::start(tick, config.heartbeat.interval),
             tools_group,
             engine,
             tools: extras.tools,
@@ -122,10 +128,12 @@ impl Harness {
         })
     }
 
-    /// Stops in order: no new requests, activities may end within the grace, tool servers leave, the store closes.
+    /// Stops in order: no more ticks, no new requests, activities may end within the grace, tool servers leave, the store closes.
     /// Tasks that were at work go on at the next start; none is canceled. Returns whether everything ended by itself.
     pub(crate) async fn stop(self) -> bool {
-        let mut ended = self.server.shutdown(LEAVE_TIME).await;
+        self.service.drain();
+        let mut ended = self.ticks.shutdown(LEAVE_TIME).await;
+        ended &= self.server.shutdown(LEAVE_TIME).await;
         ended &= self.engine.drain(self.grace).await;
         self.tools.shutdown().await;
         ended &= self.tools_group.shutdown(LEAVE_TIME).await;

@@ -75,7 +75,10 @@ async fn run(cli: Cli, env: BTreeMap<String, String>) -> Result<Option<Stopped>,
             demo.run(env, program()?).await
         }
         Command::Chat(args) => commands::chat::run(args, default_url, &env).await.map(|()| None),
-        Command::Tasks(command) => commands::tasks::run(command, default_url, &env).await.map(|()| None),
+        Command::Tasks(command) => {
+            let config = || load_config(file, &env);
+            commands::tasks::run(command, default_url, &config, &env).await.map(|()| None)
+        }
         Command::Config(command) => {
             let config = load_config(file, &env)?;
             commands::config::run(&command, &config);

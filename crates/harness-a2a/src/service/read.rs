@@ -146,6 +146,8 @@ impl A2aService {
             }
             Some(after) => Feed::resumed(&self.inner, &snapshot, after, call.stop.clone()),
         };
+        // A task that was deleted meanwhile has a stream that never goes on; from here on it would end.
+        self.inner.visible_task(call, &request.id, TaskFields::BARE).await?;
         Ok(feed.into_events())
     }
 }

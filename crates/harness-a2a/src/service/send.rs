@@ -171,7 +171,7 @@ impl Inner {
                 () = call.stop.cancelled() => return Err(A2aError::stopping()),
                 next = log.next() => next,
             };
-            let entry = next.ok_or_else(|| A2aError::internal("a task's log ended"))??;
+            let entry = next.ok_or_else(A2aError::task_not_found)??;
             match &entry.event {
                 TaskEvent::StatusChanged(status) if status.state.ends_turn() => return Ok(()),
                 TaskEvent::StatusChanged(_) | TaskEvent::TaskCreated | TaskEvent::ArtifactChanged(_) => {}

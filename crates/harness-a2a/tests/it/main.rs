@@ -17,6 +17,7 @@ mod json_rpc;
 mod limits;
 mod message_replies;
 mod new_tasks;
+mod operators;
 mod own_proof;
 mod push_configs;
 mod push_delivery;

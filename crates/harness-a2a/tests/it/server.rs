@@ -27,6 +27,7 @@ pub(crate) struct Server {
     pub(crate) engine: Arc<FakeEngine>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) group: TaskGroup,
+    pub(crate) service: A2aService,
 }
 
 #[derive(Default)]
@@ -78,10 +79,10 @@ pub(crate) async fn start_over(store: Arc<dyn Store>, configure: impl FnOnce(&mu
     }
     service.follow_keys(&group).await.unwrap();
     let extra = axum::Router::new().route("/ui/tasks", axum::routing::get(|| async { "the user interface" }));
-    let serving = serve(listener, router(service, extra), group.stop_token().clone(), group.clone());
+    let serving = serve(listener, router(service.clone(), extra), group.stop_token().clone(), group.clone());
     group.spawn(serving);
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    Server { base, address, http, engine, store, group }
+    Server { base, address, http, engine, store, group, service }
 }
 
 /// A server of its own, as configured.

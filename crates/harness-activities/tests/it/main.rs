@@ -15,4 +15,6 @@ mod model_failures;
 mod model_stream;
 mod skills;
 mod slow_store;
+mod sweep_under_load;
+mod ticks;
 mod tool_calls;

@@ -18,7 +18,7 @@ use super::{
 /// A task workflow; `None` before its first event.
 #[derive(Debug)]
 pub(super) struct TaskWorkflow {
-    data: Option<TaskData>,
+    pub(super) data: Option<TaskData>,
 }
 
 /// The state of a task while one event is applied, and what the event asks for.

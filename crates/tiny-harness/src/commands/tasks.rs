@@ -6,8 +6,10 @@ use harness_a2a::wire::{ListTasksRequest, Message, Part, Task, TaskState};
 use harness_model::{TaskUsage, clean_terminal, names, one_line, truncate_chars};
 use serde_json::Value;
 
+use super::purge;
 use crate::{
     cli::{PeerArgs, TasksCommand},
+    config::Config,
     failure::Failure,
     live::Live,
     output,
@@ -20,6 +22,7 @@ use crate::{
 pub(crate) async fn run(
     command: TasksCommand,
     default_url: DefaultUrl<'_>,
+    config: &dyn Fn() -> Result<Config, Failure>,
     env: &BTreeMap<String, String>,
 ) -> Result<(), Failure> {
     let connect = async |args: &PeerArgs| Peer::connect(args, default_url, env).await;
@@ -41,6 +44,7 @@ pub(crate) async fn run(
             output::line(&format!("task {} is {}", task.id, state_name(&task.status.state)));
             Ok(())
         }
+        TasksCommand::Purge { url, task } => purge::run(&config()?, &task, url.as_deref()).await,
         TasksCommand::Events { peer, task, after, json } => {
             let peer = connect(&peer).await?;
             let mut live = Live::new(peer.client, json);

@@ -107,7 +107,8 @@ section! {
 }
 
 section! {
-    /// The regular tick that polls channels and deletes what is past its retention.
+    /// The regular tick: it polls channels, takes the picture that `/_monitor` shows, and deletes what is past its
+    /// retention. See [operations.md](operations.md).
     Heartbeat {
         /// Time between two ticks. At least 1 second.
         interval: Duration = or(Duration::from_secs(30)), at_least(SECOND);
@@ -115,21 +116,22 @@ section! {
 }
 
 section! {
-    /// How long each kind of record is kept. At least 1 day.
+    /// How long what is kept, at least 1 day. What is part of a task goes with it, so those keys have no effect of their
+    /// own.
     Retention {
-        /// Tasks, counted from their last change.
+        /// Tasks that have ended, counted from their last change, with everything of theirs.
         tasks: Duration = or(DAY * 30), at_least(DAY);
-        /// Plans.
+        /// Plans; part of their task.
         plans: Duration = or(DAY * 30), at_least(DAY);
-        /// States of agents.
+        /// States of agents; part of their task.
         state: Duration = or(DAY * 30), at_least(DAY);
-        /// Messages of channels.
+        /// Messages of channels; part of their task.
         channel_messages: Duration = or(DAY * 30), at_least(DAY);
-        /// Audit of incoming messages.
+        /// Audit of incoming messages, counted from the message, also of tasks that go on.
         inbox_audit: Duration = or(DAY * 30), at_least(DAY);
-        /// Records of compactions.
+        /// Records of compactions; part of their task.
         compactions: Duration = or(DAY * 30), at_least(DAY);
-        /// Push notification configurations.
+        /// Push notification configurations, counted from their last delivery, also of tasks that go on.
         push_configs: Duration = or(DAY * 30), at_least(DAY);
     }
 }

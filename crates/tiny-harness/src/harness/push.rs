@@ -16,7 +16,7 @@ use crate::{config::Config, failure::Failure};
 const KEY_FILE_BYTES_MAX: u64 = 1_024;
 
 /// The configured key, otherwise the one beside the store, made once. The store's lock is held: nobody else makes one.
-pub(super) fn key(config: &Config) -> Result<PushKey, Failure> {
+pub(crate) fn key(config: &Config) -> Result<PushKey, Failure> {
     let path = config.store.sqlite_path.with_extension("push-key");
     let text = match &config.secrets.push_key {
         Some(key) => key.clone(),

@@ -23,14 +23,30 @@ impl OpenStore {
         usage: PostgresUse,
         on_commit: Option<CommitHook>,
     ) -> Result<Self, Failure> {
+        Self::open_here(config, usage, on_commit).await.map_err(|unopened| unopened.failure)
+    }
+
+    /// The store for a command that needs all of it; `None` when another process has it open.
+    pub(crate) async fn open_unused(config: &Config) -> Result<Option<Self>, Failure> {
+        match Self::open_here(config, PostgresUse::Alone, None).await {
+            Ok(store) => Ok(Some(store)),
+            Err(unopened) if unopened.in_use => Ok(None),
+            Err(unopened) => Err(unopened.failure),
+        }
+    }
+
+    async fn open_here(
+        config: &Config,
+        usage: PostgresUse,
+        on_commit: Option<CommitHook>,
+    ) -> Result<Self, Unopened> {
         match &config.postgres {
             None => sqlite(&config.store.sqlite_path, on_commit).map(Self::Sqlite),
             Some(postgres) => {
                 let options = PostgresOptions { usage, on_commit, ..postgres.options() };
                 let opened = PostgresStore::open(options).await;
                 opened.map(Self::Postgres).map_err(|error| {
-                    let place = format!("store.postgres = {}", postgres.place());
-                    Failure::general(store_problem(&place, &error))
+                    Unopened::because(&format!("store.postgres = {}", postgres.place()), &error)
                 })
             }
         }
@@ -65,15 +81,32 @@ impl OpenStore {
     }
 }
 
-fn sqlite(path: &Path, on_commit: Option<CommitHook>) -> Result<Arc<SqliteStore>, Failure> {
+/// A store that was not opened.
+struct Unopened {
+    in_use: bool,
+    failure: Failure,
+}
+
+impl Unopened {
+    fn because(place: &str, error: &StoreError) -> Self {
+        let failure = Failure::general(store_problem(place, error));
+        Self { in_use: matches!(error, StoreError::Locked { .. }), failure }
+    }
+}
+
+fn sqlite(path: &Path, on_commit: Option<CommitHook>) -> Result<Arc<SqliteStore>, Unopened> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(directory).map_err(|e| {
-        Failure::general(format!("cannot create the folder {} of the store: {e}", directory.display()))
+    std::fs::create_dir_all(directory).map_err(|e| Unopened {
+        in_use: false,
+        failure: Failure::general(format!(
+            "cannot create the folder {} of the store: {e}",
+            directory.display()
+        )),
     })?;
     let mut options = StoreOptions::new(path);
     options.on_commit = on_commit;
     let place = format!("store.sqlite_path = {}", path.display());
-    SqliteStore::open(options).map_err(|error| Failure::general(store_problem(&place, &error)))
+    SqliteStore::open(options).map_err(|error| Unopened::because(&place, &error))
 }
 
 fn store_problem(place: &str, error: &StoreError) -> String {

@@ -18,7 +18,7 @@ async fn help_and_usage() {
       demo    Watch an agent settle a complaint: real tools, a durable task, a scripted model. Needs no
               key and no network
       chat    Talk to an agent: one message, or a conversation
-      tasks   Look at tasks of an agent, or cancel one
+      tasks   Look at tasks of an agent, cancel one, or purge one of this installation
       config  Check or show the configuration
       doctor  Find out whether this configuration works here: store, sign-in keys, plugins, tool
               servers, and one small call per model provider

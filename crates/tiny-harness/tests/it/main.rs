@@ -18,6 +18,7 @@ mod http_tools;
 #[path = "../../../harness-a2a/tests/it/issuer.rs"]
 mod issuer;
 mod local_model;
+mod operations;
 mod races;
 mod rig;
 mod second_agent;
