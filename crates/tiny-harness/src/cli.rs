@@ -27,6 +27,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve the agent over A2A until it is told to stop.
     Serve(ServeArgs),
+    /// Work on tasks that servers take, on this or another machine, until it is told to stop. Needs a Temporal server and a store that processes share.
+    Worker(WorkerArgs),
     /// Watch an agent settle a complaint: real tools, a durable task, a scripted model. Needs no key and no network.
     Demo(DemoArgs),
     /// Talk to an agent: one message, or a conversation.
@@ -49,9 +51,16 @@ pub(crate) enum Command {
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Accepted for deployments that start workers apart: the local engine always works in this process.
+    /// Work on tasks as well, in this process. The local engine and an embedded Temporal always do.
     #[arg(long)]
     pub(crate) with_worker: bool,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
+}
+
+/// Arguments of `worker`.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) faults: FaultArgs,
 }

@@ -9,3 +9,4 @@ pub(crate) mod mcp_demo;
 pub(crate) mod purge;
 pub(crate) mod serve;
 pub(crate) mod tasks;
+pub(crate) mod worker;

@@ -46,6 +46,7 @@ pub(crate) use providers::{Endpoint, Models, Provider, ProviderKind};
 pub(crate) use security::Security;
 pub(crate) use server::{Agent, Card, CardSkill, Server};
 pub(crate) use setting::BindAddress;
+pub(crate) use temporal::{Mode as TemporalMode, TemporalConfig};
 
 use environment::Environment;
 use problem::quoted;
@@ -149,6 +150,8 @@ pub(crate) struct Config {
     pub(crate) prices: BTreeMap<String, Price>,
     /// `[retries]`.
     pub(crate) retries: Retries,
+    /// `[temporal]`; `None` when the local engine is to run.
+    pub(crate) temporal: Option<TemporalConfig>,
     /// `[agents_policy]`.
     pub(crate) agents_policy: AgentsPolicy,
     /// `[heartbeat]`.
@@ -275,7 +278,7 @@ fn read<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>, environment: Env
     let models = providers::read(reader, &root, environment, &mut notes);
     let retries = read_retries(reader, &root);
     let (store, postgres) = postgres::read(reader, &root, environment);
-    read_temporal(reader, &root);
+    let temporal = temporal::read(reader, &root, environment);
     let config = Config {
         file: None,
         server,
@@ -291,6 +294,7 @@ fn read<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>, environment: Env
         budget: read_table(reader, &root, "budget"),
         prices: read_prices(reader, &root),
         retries,
+        temporal,
         agents_policy: read_table(reader, &root, "agents_policy"),
         heartbeat: read_table(reader, &root, "heartbeat"),
         retention: read_table(reader, &root, "retention"),
@@ -424,17 +428,4 @@ fn read_policy<'a>(reader: &mut Reader<'a>, table: &Table<'a>) -> RetryPolicy {
         reader.refuse(table, "maximum_interval", message, "make it at least as long".to_owned());
     }
     policy
-}
-
-/// The tables are checked like every other one, so that all problems of a file are known at once.
-fn read_temporal<'a>(reader: &mut Reader<'a>, root: &Table<'a>) {
-    let table = reader.table(root, "temporal");
-    if !table.is_present() {
-        return;
-    }
-    let _: temporal::Temporal = reader.section(&table, &["embedded"]);
-    let embedded = reader.table(&table, "embedded");
-    let _: temporal::TemporalEmbedded = reader.section(&embedded, &[]);
-    let message = "this build has no Temporal engine".to_owned();
-    reader.refuse_table(&table, message, "remove [temporal] to use the local engine".to_owned());
 }

@@ -1,17 +1,19 @@
 //! The harness put together: configuration in, a serving agent out. Everything meets here and nowhere else.
 
+pub(crate) mod engine;
 mod heartbeat;
 pub(crate) mod models;
 pub(crate) mod plugins;
 pub(crate) mod push;
 mod store;
+#[cfg(feature = "temporal")]
+pub(crate) mod temporal;
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, time::Duration};
 
 use harness_a2a::{A2aConfig, A2aService, AddressGuard, PushKey, SecurityScheme, StaticToken};
 use harness_activities::{Activities, ActivityObserver, ContextSettings, Deps};
 use harness_agent::{ModelPrice, Retries, RetryPolicy, TaskDefinition, TaskSettings};
-use harness_engine_local::{EngineOptions, EngineParts, LocalEngine};
 use harness_model::{AgentId, ParticipantId};
 use harness_ports::{Clock, IdSource, Store, TaskGroup, ToolSource};
 use harness_store::{CommitHook, PostgresUse};
@@ -19,8 +21,9 @@ use tokio::net::TcpListener;
 
 pub(crate) use store::OpenStore;
 
+use self::engine::{Parts, Role, RunningEngine};
 use crate::{
-    config::{Config, Security},
+    config::{Config, Security, TemporalConfig, TemporalMode},
     failure::Failure,
     system::{RandomIds, SystemClock},
 };
@@ -39,13 +42,13 @@ pub(crate) struct StartOptions {
 
 /// A running harness. Ends only through [`Harness::stop`].
 pub(crate) struct Harness {
-    /// Where clients reach it.
+    /// Where clients reach it; nowhere, when it only works.
     pub(crate) base_url: String,
     server: TaskGroup,
-    service: A2aService,
+    service: Option<A2aService>,
     ticks: TaskGroup,
     tools_group: TaskGroup,
-    engine: Arc<LocalEngine>,
+    engine: RunningEngine,
     tools: Arc<dyn ToolSource>,
     store: OpenStore,
     grace: Duration,
@@ -55,18 +58,20 @@ pub(crate) struct Harness {
 const LEAVE_TIME: Duration = Duration::from_secs(5);
 
 impl Harness {
-    /// Starts everything and returns once the server listens.
+    /// Starts what the role needs and returns once the server listens.
     /// Errors: texts for the operator; whatever was started is stopped again.
-    pub(crate) async fn start(config: &Config, options: StartOptions) -> Result<Self, Failure> {
+    pub(crate) async fn start(config: &Config, role: Role, options: StartOptions) -> Result<Self, Failure> {
+        engine::check_role(config, role)?;
         for note in &config.notes {
             tracing::warn!("configuration: {note}");
         }
         // What can fail comes before what has effects: the engine goes on with tool calls the moment it starts.
         let provider = models::provider(config)?;
-        // The embedded engine goes on with whatever is left to do: it must be the only one.
-        let store = OpenStore::open(config, PostgresUse::Alone, options.on_commit.clone()).await?;
+        // An engine that goes on with whatever is left to do must be the only one.
+        let usage = if store_is_shared(config) { PostgresUse::Shared } else { PostgresUse::Alone };
+        let store = OpenStore::open(config, usage, options.on_commit.clone()).await?;
         let push_key = push::key(config)?;
-        let (listener, base_url) = listen(config).await?;
+        let listener = if role.serves() { Some(listen(config).await?) } else { None };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
         let tools_group = TaskGroup::new();
@@ -87,23 +92,62 @@ impl Harness {
             context: context_settings(config),
             observer: options.observer.clone(),
         });
-        let engine = LocalEngine::start(
-            EngineParts {
-                store: Arc::clone(&shared_store),
-                activities: Arc::new(activities),
-                clock: Arc::clone(&clock),
-                ids: Arc::clone(&ids),
-                workflows: vec![Arc::new(TaskDefinition::new(task_settings(config)))],
-            },
-            EngineOptions::default(),
-        );
+        let parts = Parts {
+            store: Arc::clone(&shared_store),
+            activities: Arc::new(activities),
+            clock: Arc::clone(&clock),
+            ids: Arc::clone(&ids),
+            workflows: vec![Arc::new(TaskDefinition::new(task_settings(config)))],
+        };
+        let engine = match RunningEngine::start(config, role, parts).await {
+            Ok(engine) => engine,
+            Err(failure) => {
+                extras.tools.shutdown().await;
+                tools_group.shutdown(LEAVE_TIME).await;
+                store.close().await;
+                return Err(failure);
+            }
+        };
+        let tick = heartbeat::tick(config, shared_store, Arc::clone(&clock));
+        let mut harness = Self {
+            base_url: String::new(),
+            server: TaskGroup::new(),
+            service: None,
+            ticks: heartbeat::start(tick, config.heartbeat.interval),
+            tools_group,
+            engine,
+            tools: extras.tools,
+            store,
+            grace: config.server.shutdown_grace,
+        };
+        if let Some((listener, base_url)) = listener {
+            harness.base_url.clone_from(&base_url);
+            match harness.serve(config, listener, &base_url, push_key, clock, ids).await {
+                Ok(service) => harness.service = Some(service),
+                Err(failure) => {
+                    harness.stop().await;
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(harness)
+    }
 
-        let server = TaskGroup::new();
-        let tick = heartbeat::tick(config, Arc::clone(&shared_store), Arc::clone(&clock));
+    /// Answers clients from here on.
+    async fn serve(
+        &self,
+        config: &Config,
+        listener: TcpListener,
+        base_url: &str,
+        push_key: PushKey,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Result<A2aService, Failure> {
+        let server = &self.server;
         let service = A2aService::new(
-            a2a_config(config, &base_url, push_key)?,
-            engine.clone(),
-            shared_store,
+            a2a_config(config, base_url, push_key)?,
+            self.engine.port(),
+            self.store.shared(),
             clock,
             ids,
             Arc::new(config.redactor()),
@@ -111,35 +155,33 @@ impl Harness {
         let service = service
             .with_push(server.clone())
             .map_err(|error| Failure::general(format!("push notifications cannot be sent: {error}")))?;
-        let keys = service.follow_keys(&server).await;
+        let keys = service.follow_keys(server).await;
         keys.map_err(|error| Failure::general(format!("{error} (security.jwt.jwks)")))?;
         let router = harness_a2a::router(service.clone(), Default::default());
         server.spawn(harness_a2a::serve(listener, router, server.stop_token().clone(), server.clone()));
-        Ok(Self {
-            base_url,
-            server,
-            service,
-            ticks: heartbeat::start(tick, config.heartbeat.interval),
-            tools_group,
-            engine,
-            tools: extras.tools,
-            store,
-            grace: config.server.shutdown_grace,
-        })
+        Ok(service)
     }
 
     /// Stops in order: no more ticks, no new requests, activities may end within the grace, tool servers leave, the store closes.
     /// Tasks that were at work go on at the next start; none is canceled. Returns whether everything ended by itself.
     pub(crate) async fn stop(self) -> bool {
-        self.service.drain();
+        if let Some(service) = &self.service {
+            service.drain();
+        }
         let mut ended = self.ticks.shutdown(LEAVE_TIME).await;
         ended &= self.server.shutdown(LEAVE_TIME).await;
-        ended &= self.engine.drain(self.grace).await;
+        ended &= self.engine.stop(self.grace).await;
         self.tools.shutdown().await;
         ended &= self.tools_group.shutdown(LEAVE_TIME).await;
         self.store.close().await;
         ended
     }
+}
+
+/// Whether several processes work on the store at once.
+pub(crate) fn store_is_shared(config: &Config) -> bool {
+    let elsewhere = |temporal: &TemporalConfig| temporal.table.mode == TemporalMode::Remote;
+    config.postgres.is_some() && config.temporal.as_ref().is_some_and(elsewhere)
 }
 
 async fn listen(config: &Config) -> Result<(TcpListener, String), Failure> {

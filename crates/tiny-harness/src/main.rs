@@ -67,6 +67,11 @@ async fn run(cli: Cli, env: BTreeMap<String, String>) -> Result<Option<Stopped>,
             let stopped = commands::serve::run(args, &config, env, program()?).await?;
             Ok((stopped == Stopped::Interrupted).then_some(stopped))
         }
+        Command::Worker(args) => {
+            let config = load_config(file, &env)?;
+            let _logs = logs(config.o11y.log_level, LogTarget::Stderr, &config)?;
+            commands::worker::run(args, &config, env, program()?).await.map(Some)
+        }
         Command::Demo(args) => {
             let demo = Demo::prepare(args, &env)?;
             let target = LogTarget::File(demo.log_file());

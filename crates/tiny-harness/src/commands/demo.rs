@@ -25,7 +25,7 @@ use crate::{
     config::Config,
     failure::Failure,
     faults,
-    harness::{Harness, StartOptions},
+    harness::{Harness, StartOptions, engine::Role},
     live::Live,
     output::{self, quoted},
     peer,
@@ -93,7 +93,7 @@ impl Demo {
         let mut config = self.config.clone();
         // Nobody but this run needs to know the port, and a served agent may be using the usual one.
         config.server.bind = crate::config::BindAddress::any_loopback_port();
-        let harness = Harness::start(&config, options).await?;
+        let harness = Harness::start(&config, Role::ServerAndWorker, options).await?;
         // Only now is the state this run's own: until here, another demo may have been at work in it.
         self.session.save()?;
         self.note(&format!(

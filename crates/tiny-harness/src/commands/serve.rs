@@ -8,10 +8,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     activity_log::ActivityLog,
     cli::ServeArgs,
-    config::Config,
+    config::{Config, TemporalMode},
     failure::Failure,
     faults,
-    harness::{Harness, StartOptions},
+    harness::{Harness, StartOptions, engine::Role},
     output,
 };
 
@@ -36,7 +36,7 @@ pub(crate) async fn run(
     raise_descriptor_limit();
     let on_commit = args.faults.crash_at.as_deref().map(faults::crash_hook).transpose()?;
     let options = StartOptions { env, program, on_commit, observer: Some(Arc::new(ActivityLog)) };
-    let harness = Harness::start(config, options).await?;
+    let harness = Harness::start(config, role(&args, config), options).await?;
     output::problem(&format!("serving {} at {}", config.card.name, harness.base_url));
     let stopped = stop.await;
     output::problem("stopping; tasks at work go on at the next start");
@@ -44,6 +44,17 @@ pub(crate) async fn run(
         tracing::warn!("not everything ended within the grace; it goes on at the next start");
     }
     Ok(stopped)
+}
+
+/// Only with a server elsewhere can there be workers elsewhere.
+fn role(args: &ServeArgs, config: &Config) -> Role {
+    match &config.temporal {
+        Some(temporal) if temporal.table.mode == TemporalMode::Remote && !args.with_worker => Role::Server,
+        Some(_) | None => {
+            tracing::info!("this process works on tasks as well");
+            Role::ServerAndWorker
+        }
+    }
 }
 
 /// Each subscriber holds a connection, and the usual soft limit of open files is smaller than a crowd. The hard limit is

@@ -1,6 +1,6 @@
 //! The effective configuration as TOML: every key with the value that counts. Secrets are named, never shown.
 
-use super::{Config, section::Section};
+use super::{Config, TemporalMode, section::Section, temporal::REMOTE_ONLY};
 
 impl Config {
     /// The whole configuration as it counts. Loading it again under the same environment gives the same one.
@@ -41,6 +41,16 @@ impl Config {
         table(&mut text, "[retries.default]", &self.retries.default);
         for (activity, policy) in &self.retries.per_activity {
             table(&mut text, &format!("[retries.per_activity.{activity}]"), policy);
+        }
+        if let Some(temporal) = &self.temporal {
+            let embedded = temporal.table.mode == TemporalMode::Embedded;
+            let mut shown = temporal.table.show();
+            shown.retain(|(key, _)| !embedded || !REMOTE_ONLY.contains(key));
+            text.push_str("\n[temporal]\n");
+            lines(&mut text, &shown);
+            if embedded {
+                table(&mut text, "[temporal.embedded]", &temporal.embedded);
+            }
         }
         table(&mut text, "[agents_policy]", &self.agents_policy);
         table(&mut text, "[heartbeat]", &self.heartbeat);

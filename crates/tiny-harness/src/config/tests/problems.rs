@@ -160,15 +160,29 @@ fn providers() {
 }
 
 #[test]
-fn temporal_is_checked_and_refused() {
+fn temporal_is_checked() {
     let case = file("[temporal]\nmode = \"cloud\"\naddress = \"x\"\n[temporal.embedded]\nport = 0\n")
         .env("OPENAI_API_KEY", "k");
-    assert_snapshot!(case.problems(), @r#"
-    configuration error: h.toml:1: this build has no Temporal engine; remove [temporal] to use the local engine (temporal)
-    configuration error: h.toml:2: `mode` must be `"remote"` or `"embedded"`, not `cloud`; write for example `mode = "remote"` (temporal.mode)
-    configuration error: h.toml:3: `address` must be a host, a colon and a port; write it as `host:7233` (temporal.address)
-    configuration error: h.toml:5: `port` must be from 1 to 65535, not 0; write for example `port = 4096` (temporal.embedded.port)
-    "#);
+    assert_snapshot!(case.problems(), @"");
+}
+
+#[test]
+fn a_remote_temporal_needs_to_be_found_and_to_know_us() {
+    let case = file("[temporal]\nclient_key = \"k\"\n[temporal.embedded]\n").env("OPENAI_API_KEY", "k");
+    assert_snapshot!(case.problems(), @"");
+    let remote = "[temporal]\naddress = \"t:7233\"\nnamespace = \"n\"\n";
+    assert_snapshot!(file(remote).env("OPENAI_API_KEY", "k").problems(), @"");
+    let clear = format!("{remote}tls = false\n");
+    let case = file(&clear).env("OPENAI_API_KEY", "k").env("TEMPORAL_API_KEY", "secret");
+    assert_snapshot!(case.problems(), @"");
+}
+
+#[test]
+fn an_embedded_temporal_takes_nothing_of_a_remote_one() {
+    let case = file("[temporal]\nmode = \"embedded\"\naddress = \"t:7233\"\ntls = true\n")
+        .env("OPENAI_API_KEY", "k")
+        .env("TEMPORAL_API_KEY", "secret");
+    assert_snapshot!(case.problems(), @"");
 }
 
 #[test]

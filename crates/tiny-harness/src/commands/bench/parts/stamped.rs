@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
 use super::monotonic_ns;
 use crate::{
     failure::Failure,
-    harness::{Harness, StartOptions},
+    harness::{Harness, StartOptions, engine::Role},
     output,
 };
 
@@ -48,7 +48,7 @@ pub(super) async fn run(config: &Path, program: PathBuf) -> Result<(), Failure> 
         }
     });
     let options = StartOptions { env: BTreeMap::new(), program, on_commit: Some(on_commit), observer: None };
-    let harness = Harness::start(&config, options).await?;
+    let harness = Harness::start(&config, Role::ServerAndWorker, options).await?;
     output::problem(&format!("serving stamped at {}", harness.base_url));
     let (mut asked, mut answers) = (BufReader::new(stdin()).lines(), stdout());
     while let Ok(Some(_)) = asked.next_line().await {
