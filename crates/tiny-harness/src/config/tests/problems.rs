@@ -163,18 +163,31 @@ fn providers() {
 fn temporal_is_checked() {
     let case = file("[temporal]\nmode = \"cloud\"\naddress = \"x\"\n[temporal.embedded]\nport = 0\n")
         .env("OPENAI_API_KEY", "k");
-    assert_snapshot!(case.problems(), @"");
+    assert_snapshot!(case.problems(), @r#"
+    configuration error: h.toml:2: `mode` must be `"remote"` or `"embedded"`, not `cloud`; write for example `mode = "remote"` (temporal.mode)
+    configuration error: h.toml:3: `address` must be a host, a colon and a port; write it as `host:7233` (temporal.address)
+    configuration error: h.toml:5: `port` must be from 1 to 65535, not 0; write for example `port = 4096` (temporal.embedded.port)
+    "#);
 }
 
 #[test]
 fn a_remote_temporal_needs_to_be_found_and_to_know_us() {
     let case = file("[temporal]\nclient_key = \"k\"\n[temporal.embedded]\n").env("OPENAI_API_KEY", "k");
-    assert_snapshot!(case.problems(), @"");
+    assert_snapshot!(case.problems(), @r#"
+    configuration error: h.toml:1: `address` is required when `mode` is `remote`; write for example `address = "temporal.internal:7233"`, or choose `mode = "embedded"` (temporal.address)
+    configuration error: h.toml:1: `namespace` is required when `mode` is `remote`; write for example `namespace = "default"`, or choose `mode = "embedded"` (temporal.namespace)
+    configuration error: h.toml:2: `client_key` is of no use without `client_certificate`; set `client_certificate` as well, or remove `client_key` (temporal.client_key)
+    configuration error: h.toml:3: [temporal.embedded] has no meaning when `mode` is `remote`; remove the table, or choose `mode = "embedded"` (temporal.embedded)
+    "#);
     let remote = "[temporal]\naddress = \"t:7233\"\nnamespace = \"n\"\n";
-    assert_snapshot!(file(remote).env("OPENAI_API_KEY", "k").problems(), @"");
+    assert_snapshot!(file(remote).env("OPENAI_API_KEY", "k").problems(), @r#"
+    configuration error: TEMPORAL_API_KEY is not set, and no certificate says who we are (temporal.client_certificate); set one of them, or `tls = false` for a server that asks nobody (TEMPORAL_API_KEY)
+    "#);
     let clear = format!("{remote}tls = false\n");
     let case = file(&clear).env("OPENAI_API_KEY", "k").env("TEMPORAL_API_KEY", "secret");
-    assert_snapshot!(case.problems(), @"");
+    assert_snapshot!(case.problems(), @r#"
+    configuration error: h.toml:4: TEMPORAL_API_KEY is set and `tls` is off: the key would travel in the clear; remove `tls = false`, or unset TEMPORAL_API_KEY (temporal.tls)
+    "#);
 }
 
 #[test]
@@ -182,7 +195,11 @@ fn an_embedded_temporal_takes_nothing_of_a_remote_one() {
     let case = file("[temporal]\nmode = \"embedded\"\naddress = \"t:7233\"\ntls = true\n")
         .env("OPENAI_API_KEY", "k")
         .env("TEMPORAL_API_KEY", "secret");
-    assert_snapshot!(case.problems(), @"");
+    assert_snapshot!(case.problems(), @r#"
+    configuration error: h.toml:3: `address` has no meaning when `mode` is `embedded`; remove `address`, or choose `mode = "remote"` (temporal.address)
+    configuration error: h.toml:4: `tls` has no meaning when `mode` is `embedded`; remove `tls`, or choose `mode = "remote"` (temporal.tls)
+    configuration error: TEMPORAL_API_KEY is set, and an embedded server takes no key; unset TEMPORAL_API_KEY, or choose `mode = "remote"` (temporal.mode) (TEMPORAL_API_KEY)
+    "#);
 }
 
 #[test]
