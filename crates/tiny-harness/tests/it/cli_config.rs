@@ -8,13 +8,15 @@ const SCRIPT: &str = "[[turns]]\ntext = \"hi\"\n";
 async fn help_and_usage() {
     let help = tiny_harness(["--help"]).run().await;
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{help:?}");
-    insta::assert_snapshot!(help.stdout, @"
+    insta::assert_snapshot!(help.stdout, @r#"
     An agent harness: serves and speaks A2A 1.0, runs tool-using agents as durable tasks
 
     Usage: tiny-harness [OPTIONS] <COMMAND>
 
     Commands:
       serve   Serve the agent over A2A until it is told to stop
+      worker  Work on tasks that servers take, on this or another machine, until it is told to stop.
+              Needs a Temporal server and a store that processes share
       demo    Watch an agent settle a complaint: real tools, a durable task, a scripted model. Needs no
               key and no network
       chat    Talk to an agent: one message, or a conversation
@@ -34,7 +36,7 @@ async fn help_and_usage() {
     Start with `tiny-harness demo`: it needs no configuration, no key and no network.
 
     Exit status: 0 done, 1 failed, 2 wrong arguments or configuration, 130 or 143 stopped by a signal.
-    ");
+    "#);
     let version = tiny_harness(["--version"]).run().await;
     assert_eq!(version.stdout, format!("tiny-harness {}\n", env!("CARGO_PKG_VERSION")));
     for args in [&["sreve"][..], &["serve", "--port", "1"], &["tasks"], &["demo", "--state"]] {
