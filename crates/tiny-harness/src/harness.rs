@@ -80,7 +80,7 @@ impl Harness {
         tracing::info!("model endpoint {} api={} model={}", info.endpoint, info.api, info.model);
 
         let shared_store: Arc<dyn Store> = store.shared();
-        let activities = Activities::new(Deps {
+        let deps = Deps {
             store: Arc::clone(&shared_store),
             provider,
             tools: Arc::clone(&extras.tools),
@@ -91,14 +91,8 @@ impl Harness {
             clock: Arc::clone(&clock),
             context: context_settings(config),
             observer: options.observer.clone(),
-        });
-        let parts = Parts {
-            store: Arc::clone(&shared_store),
-            activities: Arc::new(activities),
-            clock: Arc::clone(&clock),
-            ids: Arc::clone(&ids),
-            workflows: vec![Arc::new(TaskDefinition::new(task_settings(config)))],
         };
+        let parts = parts(config, deps, Arc::clone(&ids));
         let engine = match RunningEngine::start(config, role, parts).await {
             Ok(engine) => engine,
             Err(failure) => {
@@ -175,6 +169,17 @@ impl Harness {
         ended &= self.tools_group.shutdown(LEAVE_TIME).await;
         self.store.close().await;
         ended
+    }
+}
+
+/// What the engine gets: the activities of this build, and its one kind of workflow.
+fn parts(config: &Config, deps: Deps, ids: Arc<dyn IdSource>) -> Parts {
+    Parts {
+        store: Arc::clone(&deps.store),
+        clock: Arc::clone(&deps.clock),
+        ids,
+        activities: Arc::new(Activities::new(deps)),
+        workflows: vec![Arc::new(TaskDefinition::new(task_settings(config)))],
     }
 }
 
