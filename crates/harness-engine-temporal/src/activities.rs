@@ -14,6 +14,9 @@ use temporalio_sdk::activities::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    Heartbeat,
+    asides::Asides,
+    heartbeat::Tick,
     protocol::{Ask, Execute, Order, Report},
     reporter::Reporter,
     running::Running,
@@ -113,11 +116,14 @@ pub(crate) struct Activities {
     pub(crate) host: Arc<Host>,
     pub(crate) reporter: Reporter,
     pub(crate) running: Arc<Running>,
+    pub(crate) asides: Asides,
+    pub(crate) heartbeat: Option<Arc<dyn Heartbeat>>,
 }
 
 impl ActivityImplementer for Activities {
     fn register_all(self: Arc<Self>, defs: &mut ActivityDefinitions) {
         defs.register_activity::<AskHost>(Arc::clone(&self));
+        defs.register_activity::<Tick>(Arc::clone(&self));
         defs.register_activity::<Kind<0>>(Arc::clone(&self));
         defs.register_activity::<Kind<1>>(Arc::clone(&self));
         defs.register_activity::<Kind<2>>(Arc::clone(&self));
@@ -166,8 +172,11 @@ impl Activities {
     }
 
     fn unable(&self, task_id: &WorkflowId) -> Report {
-        let reason = if self.host.is_set_aside(task_id) { "set aside; see the log" } else { "stopping" };
-        Report::aside(reason)
+        if self.host.is_set_aside(task_id) {
+            self.asides.add(task_id);
+            return Report::aside("set aside; see the log");
+        }
+        Report::aside("stopping")
     }
 
     async fn report(&self, task_id: &WorkflowId) -> Result<Report, ActivityError> {
@@ -257,7 +266,7 @@ fn unsent(task_id: &WorkflowId, error: &EngineError) -> ActivityError {
 }
 
 /// A failure that says as much as a history may: no text from outside.
-fn failure(reason: &str) -> ActivityError {
+pub(crate) fn failure(reason: &str) -> ActivityError {
     #[derive(Debug, thiserror::Error)]
     #[error("{0}")]
     struct Reason(String);

@@ -8,7 +8,7 @@ use std::{
 
 use harness_model::{ActivityId, TimerId, Timestamp};
 
-use crate::protocol::{Announced, Report};
+use crate::protocol::{Announced, Handover, Report};
 
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -74,6 +74,10 @@ pub(crate) struct Board {
     rested: BTreeSet<Job>,
     /// Executions of announced activities so far.
     attempts: BTreeMap<ActivityId, u32>,
+    /// What was known when the question that is under way was asked.
+    asked_at: u64,
+    /// Whether no execution is to begin.
+    held: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +94,35 @@ impl Board {
     /// What is known.
     pub(crate) fn known(&self) -> Option<&Report> {
         self.known.as_ref()
+    }
+
+    /// Goes on from where another board was.
+    pub(crate) fn resume(&mut self, handover: Handover) {
+        let Handover { report, attempts, failures } = handover;
+        if report.aside.is_some() {
+            return;
+        }
+        self.attempts = attempts;
+        self.failures = failures.into_iter().map(|(id, count)| (Job::Run(id), count)).collect();
+        self.learn(report);
+    }
+
+    /// All that another board needs to go on from here, while this one is quiet.
+    pub(crate) fn handover(&self) -> Handover {
+        let failures = self.failures.iter().filter_map(|(job, count)| match job {
+            Job::Run(id) => Some((id.clone(), *count)),
+            Job::Send(_) | Job::Sleep(_) | Job::Lose(_) | Job::Fire | Job::Look => None,
+        });
+        Handover {
+            report: self.known.clone().unwrap_or_default(),
+            attempts: self.attempts.clone(),
+            failures: failures.collect(),
+        }
+    }
+
+    /// Whether executions may begin. Without new ones the board is quiet sooner or later.
+    pub(crate) fn hold(&mut self, held: bool) {
+        self.held = held;
     }
 
     /// Takes a report. One of an earlier position is old news.
@@ -127,6 +160,11 @@ impl Board {
             End::Waited => {}
             End::Reported(Report { aside: Some(_), .. }) | End::Failed => self.failed(job),
             End::Reported(report) => {
+                if *job == Job::Look && report.seq < self.asked_at {
+                    // The store knows less than what was known before it was asked: that was never true, or the store
+                    // is an older one.
+                    self.known = None;
+                }
                 let changed = self.known.as_ref().is_none_or(|known| report.seq > known.seq);
                 self.learn(report);
                 self.orders.remove(job);
@@ -227,7 +265,7 @@ impl Board {
         if activity.is_signal() {
             return self.begin(Job::Send(activity.id.clone()), Begin::Order, State::Begun(None), plan);
         }
-        if self.orders.contains(&Job::Lose(activity.id.clone())) {
+        if self.held || self.orders.contains(&Job::Lose(activity.id.clone())) {
             return;
         }
         let attempt = self.attempts.get(&activity.id).copied().unwrap_or_default().saturating_add(1);
@@ -259,6 +297,9 @@ impl Board {
                 PAUSE_FIRST.saturating_mul(2_u32.saturating_pow(failures - patience - 1)).min(PAUSE_MAX);
             self.under_way.insert(job.clone(), State::Resting);
             return plan.begin.push((job, Begin::Wait(wait)));
+        }
+        if job == Job::Look {
+            self.asked_at = self.known.as_ref().map_or(0, |known| known.seq);
         }
         if let Begin::Run(activity, attempt) = &begin {
             self.attempts.insert(activity.id.clone(), *attempt);

@@ -8,10 +8,20 @@ use harness_ports::{
     ActivityHost, Capabilities, Clock, Delivered, Delivery, Engine, EngineError, IdSource, Store,
     WorkflowDefinition,
 };
+use temporalio_client::Client;
 
 use crate::{
-    Address, ConnectError, EngineOptions, Hands, activities::Activities, connection::connect,
-    driver::TemporalDriver, reporter::Reporter, running::Running, wakes::Wakes, worker::WorkerThread,
+    Address, AdminError, ConnectError, EngineOptions, Hands, Heartbeat,
+    activities::Activities,
+    asides::Asides,
+    connection::connect,
+    driver::TemporalDriver,
+    heartbeat, labels,
+    meter::Failures,
+    reporter::Reporter,
+    running::Running,
+    wakes::{Wakes, Ways},
+    worker::WorkerThread,
 };
 
 /// How long activities may go on when nobody says otherwise.
@@ -29,6 +39,8 @@ pub struct EngineParts {
     pub ids: Arc<dyn IdSource>,
     /// The workflow types this engine hosts.
     pub workflows: Vec<Arc<dyn WorkflowDefinition>>,
+    /// What a worker does when the heartbeat schedule says so; see [`TemporalEngine::ensure_heartbeat`].
+    pub heartbeat: Option<Arc<dyn Heartbeat>>,
 }
 
 impl fmt::Debug for EngineParts {
@@ -40,9 +52,11 @@ impl fmt::Debug for EngineParts {
 
 /// An engine on Temporal. Stops only through [`TemporalEngine::drain`].
 pub struct TemporalEngine {
-    host: Arc<Host>,
-    wakes: Arc<Wakes>,
-    worker: Option<WorkerThread>,
+    pub(crate) host: Arc<Host>,
+    pub(crate) wakes: Arc<Wakes>,
+    pub(crate) worker: Option<WorkerThread>,
+    pub(crate) failures: Failures,
+    pub(crate) asides: Asides,
     drain_cutoff: Duration,
 }
 
@@ -65,7 +79,8 @@ impl TemporalEngine {
         let driver = Arc::new(TemporalDriver::new(Arc::clone(&running)));
         let reporter = Reporter {
             epoch: (options.hands == Hands::OnlyWorker).then(|| parts.ids.fresh()),
-            label_agent: options.search_attributes_of.clone(),
+            label_agent: label_agent(&client, &options).await,
+            run_events_max: options.run_events_max,
         };
         let host = Host::new(
             HostParts {
@@ -80,24 +95,44 @@ impl TemporalEngine {
         );
         let wakes = Wakes::new(
             Arc::clone(&host),
-            client.clone(),
             reporter.clone(),
-            options.task_queue.clone(),
-            options.id_prefix.clone(),
+            Ways {
+                client: client.clone(),
+                task_queue: options.task_queue.clone(),
+                id_prefix: options.id_prefix.clone(),
+            },
         );
         drop(driver.wakes.set(Arc::clone(&wakes)));
+        let (failures, asides) = (Failures::default(), Asides::default());
         let worker = if options.hands == Hands::None {
             None
         } else {
-            let activities = Activities { host: Arc::clone(&host), reporter, running };
-            let started = WorkerThread::start(client, activities, &options, DRAIN_GRACE_MAX).await;
+            let activities = Activities {
+                host: Arc::clone(&host),
+                reporter,
+                running,
+                asides: asides.clone(),
+                heartbeat: parts.heartbeat,
+            };
+            let started =
+                WorkerThread::start(client, activities, failures.clone(), &options, DRAIN_GRACE_MAX).await;
             Some(started.map_err(|error| ConnectError::Unreachable {
                 target: address.target.clone(),
                 reason: error.to_string(),
             })?)
         };
-        wakes.sweep(options.sweep_interval, options.hands != Hands::None);
-        Ok(Arc::new(Self { host, wakes, worker, drain_cutoff: options.drain_cutoff }))
+        wakes.sweep(options.sweep_interval);
+        if options.hands != Hands::None {
+            wakes.audit(options.audit_interval);
+        }
+        Ok(Arc::new(Self { host, wakes, worker, failures, asides, drain_cutoff: options.drain_cutoff }))
+    }
+
+    /// Makes the schedule by which one of the workers ticks every `interval`, at least 1 s. One that is there stays as it
+    /// is. Errors: see [`AdminError`].
+    pub async fn ensure_heartbeat(&self, interval: Duration) -> Result<(), AdminError> {
+        let Ways { client, task_queue, id_prefix } = &self.wakes.ways;
+        heartbeat::ensure(client, id_prefix, task_queue, interval).await
     }
 
     /// Stops the engine. From the call on deliveries are answered with `Stopping`. Activities that run may end within
@@ -133,13 +168,28 @@ impl TemporalEngine {
     }
 }
 
+/// Labels that the namespace does not know would stop every workflow.
+async fn label_agent(client: &Client, options: &EngineOptions) -> Option<String> {
+    let agent = options.search_attributes_of.clone()?;
+    if labels::are_registered(client).await {
+        return Some(agent);
+    }
+    tracing::warn!("the namespace does not know the search attributes; tasks cannot be found by them");
+    None
+}
+
 impl Engine for TemporalEngine {
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Result<Delivered, EngineError>> {
         Box::pin(async move {
             if self.host.is_draining() {
                 return Err(EngineError::Stopping);
             }
-            self.host.deliver(delivery).await
+            let workflow_id = delivery.workflow_id.clone();
+            let receipt = self.host.deliver(delivery).await;
+            if self.host.is_set_aside(&workflow_id) {
+                self.asides.add(&workflow_id);
+            }
+            receipt
         })
     }
 

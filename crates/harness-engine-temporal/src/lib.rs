@@ -8,10 +8,17 @@
 //! this is to be done, so that it is done by somebody, whatever dies.
 
 mod activities;
+mod admin_error;
+mod asides;
 mod board;
 mod connection;
 mod driver;
 mod engine;
+mod health;
+mod heartbeat;
+mod inspect;
+mod labels;
+mod meter;
 mod options;
 mod payload;
 mod protocol;
@@ -21,6 +28,11 @@ mod wakes;
 mod worker;
 mod workflow;
 
+pub use admin_error::AdminError;
 pub use connection::{Address, ConnectError, Tls};
 pub use engine::{EngineParts, TemporalEngine};
+pub use health::{Health, WorkerState};
+pub use heartbeat::{Heartbeat, delete_heartbeat};
+pub use inspect::{Inspection, Poller, StuckWorkflow, inspect};
+pub use labels::ensure_search_attributes;
 pub use options::{EngineOptions, Hands};

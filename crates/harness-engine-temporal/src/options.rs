@@ -22,8 +22,13 @@ pub struct EngineOptions {
     pub activities_running_max: usize,
     /// Temporal workflows that stay in memory.
     pub cached_workflows_max: usize,
+    /// Events of a run of a Temporal workflow after which a fresh one takes over, earlier than the server suggests it;
+    /// `None`: 4,000.
+    pub run_events_max: Option<u32>,
     /// Between two looks for wake-ups that a process before could not send.
     pub sweep_interval: Duration,
+    /// Between two looks for unfinished workflows whose Temporal workflow is gone: terminated by a person, or lost.
+    pub audit_interval: Duration,
     /// How long executions that are cut off by the end of a drain may take to stop, before they are dropped.
     pub drain_cutoff: Duration,
     /// Limits of the hosting.
@@ -53,7 +58,9 @@ impl EngineOptions {
             heartbeat_timeout: Duration::from_secs(10),
             activities_running_max: 256,
             cached_workflows_max: 1_000,
+            run_events_max: None,
             sweep_interval: Duration::from_secs(5),
+            audit_interval: Duration::from_secs(300),
             drain_cutoff: Duration::from_millis(500),
             host: HostOptions::default(),
         }

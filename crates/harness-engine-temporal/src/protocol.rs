@@ -1,7 +1,7 @@
 //! What travels through Temporal: ids, positions and times, never content. Every type is read leniently, so that a newer
 //! or an older build, or a person with the command line tool, cannot stop a workflow.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use harness_journal::Work;
 use harness_model::{ActivityId, TimerId, Timestamp, WorkflowId};
@@ -11,10 +11,19 @@ use serde::{Deserialize, Serialize};
 pub(crate) const WORKFLOW: &str = "TaskWorkflow";
 /// Name of the signal that says: something is to be done.
 pub(crate) const WAKE: &str = "wake";
+/// What a report says first. A payload without it is no report, whatever else it says.
+const FORM: u32 = 1;
+/// A report names activities, oldest first, and timers, the first due first, up to about this many bytes each. Once those
+/// have ended a later report names others.
+const NAMED_BYTES_MAX: usize = 12 * 1024;
+/// What an entry takes besides its ids.
+const ENTRY_BYTES: usize = 64;
 
 /// What is left to do for a workflow, or why nobody here can say.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
+    /// [`FORM`], or that of a later build. Always there, so that nothing else is taken for a report.
+    pub(crate) form: u32,
     /// Position in the journal.
     #[serde(default)]
     pub(crate) seq: u64,
@@ -30,12 +39,29 @@ pub(crate) struct Report {
     /// Which process may run activities, when there is only one: executions of an earlier one are gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) epoch: Option<String>,
+    /// Events of a run after which a fresh one takes over; the usual number when it is not said. Part of the report, so
+    /// that a history never depends on the options of a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) run_events_max: Option<u32>,
     /// What an operator wants to find tasks by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) labels: Option<Labels>,
     /// Why the process that was asked cannot host the workflow; then the rest means nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) aside: Option<String>,
+}
+
+/// Input of a run: what is left to do, and what a run before it knew besides. A report alone is one as well.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Handover {
+    #[serde(flatten)]
+    pub(crate) report: Report,
+    /// Executions of announced activities so far.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) attempts: BTreeMap<ActivityId, u32>,
+    /// Those among them that failed, in a row.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) failures: BTreeMap<ActivityId, u32>,
 }
 
 /// An announced activity.
@@ -107,11 +133,10 @@ impl Report {
         Self {
             seq: work.seq,
             closed: work.closed,
-            activities: activities.collect(),
-            timers: timers.collect(),
+            activities: named(activities, |activity| activity.id.as_str().len() + activity.kind.len()),
+            timers: named(timers, |timer| timer.id.as_str().len()),
             epoch,
-            labels: None,
-            aside: None,
+            ..Self::default()
         }
     }
 
@@ -119,6 +144,34 @@ impl Report {
     pub(crate) fn aside(reason: impl Into<String>) -> Self {
         Self { aside: Some(reason.into()), ..Self::default() }
     }
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self {
+            form: FORM,
+            seq: 0,
+            closed: false,
+            activities: Vec::new(),
+            timers: Vec::new(),
+            epoch: None,
+            run_events_max: None,
+            labels: None,
+            aside: None,
+        }
+    }
+}
+
+/// The first of them, up to [`NAMED_BYTES_MAX`], and at least one.
+fn named<T>(entries: impl Iterator<Item = T>, bytes: impl Fn(&T) -> usize) -> Vec<T> {
+    let mut left = NAMED_BYTES_MAX;
+    let fits = |(position, entry): &(usize, T)| {
+        let size = bytes(entry).saturating_add(ENTRY_BYTES);
+        let fits = *position == 0 || size <= left;
+        left = left.saturating_sub(size);
+        fits
+    };
+    entries.enumerate().take_while(fits).map(|(_, entry)| entry).collect()
 }
 
 impl Announced {

@@ -18,6 +18,8 @@ pub(crate) struct Reporter {
     pub(crate) epoch: Option<String>,
     /// The agent, when tasks are to be found by search attributes.
     pub(crate) label_agent: Option<String>,
+    /// Events of a run after which a fresh one takes over.
+    pub(crate) run_events_max: Option<u32>,
 }
 
 impl Reporter {
@@ -28,11 +30,12 @@ impl Reporter {
         workflow_id: &WorkflowId,
     ) -> Result<Report, StoreError> {
         let mut report = Report::of(host.work(workflow_id).await?, kind, self.epoch.clone());
+        report.run_events_max = self.run_events_max;
         if let Some(agent) = &self.label_agent {
             let task = host.store.task(&TaskId::from(workflow_id), TaskFields::BARE).await?;
             report.labels = task.map(|task| Labels {
                 context_id: task.record.context_id.to_string(),
-                state: format!("{:?}", task.record.status.state),
+                state: format!("TASK_STATE_{}", task.record.status.state.name()),
                 agent: agent.clone(),
             });
         }

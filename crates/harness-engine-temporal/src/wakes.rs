@@ -1,6 +1,14 @@
 //! Wakes Temporal workflows: soon after a commit, and again for whatever a process before this one could not send.
 
-use std::{sync::Arc, time::Duration};
+mod audit;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use harness_journal::Host;
 use harness_model::{TaskId, WorkflowId};
@@ -28,31 +36,37 @@ const RETRY_MAX: Duration = Duration::from_secs(10);
 /// A timer that is overdue for this long was forgotten by whoever should have fired it.
 const OVERDUE: Duration = Duration::from_secs(20);
 
+/// Where Temporal workflows are.
+#[derive(Clone)]
+pub(crate) struct Ways {
+    pub(crate) client: Client,
+    pub(crate) task_queue: String,
+    pub(crate) id_prefix: String,
+}
+
 /// Sends wake-ups.
 pub(crate) struct Wakes {
     pub(crate) host: Arc<Host>,
-    pub(crate) client: Client,
-    pub(crate) reporter: Reporter,
-    pub(crate) task_queue: String,
-    pub(crate) id_prefix: String,
+    pub(crate) ways: Ways,
+    reporter: Reporter,
     places: Arc<Semaphore>,
-    /// The senders and the sweep.
+    failed_in_a_row: AtomicU64,
+    /// The senders and the sweeps.
     group: TaskGroup,
 }
 
 impl Wakes {
-    pub(crate) fn new(
-        host: Arc<Host>,
-        client: Client,
-        reporter: Reporter,
-        task_queue: String,
-        id_prefix: String,
-    ) -> Arc<Self> {
+    pub(crate) fn new(host: Arc<Host>, reporter: Reporter, ways: Ways) -> Arc<Self> {
         let (places, group) = (Arc::new(Semaphore::new(SENDING_MAX)), TaskGroup::new());
-        Arc::new(Self { host, client, reporter, task_queue, id_prefix, places, group })
+        Arc::new(Self { host, ways, reporter, places, failed_in_a_row: AtomicU64::new(0), group })
     }
 
-    /// Sends what is due and ends the sweep, within `grace`.
+    /// Wake-ups in a row that could not be sent.
+    pub(crate) fn failed_in_a_row(&self) -> u64 {
+        self.failed_in_a_row.load(Ordering::Relaxed)
+    }
+
+    /// Sends what is due and ends the sweeps, within `grace`.
     pub(crate) async fn stop(&self, grace: Duration) -> bool {
         self.group.shutdown(grace).await
     }
@@ -88,14 +102,13 @@ impl Wakes {
         let report =
             self.reporter.report(&self.host, workflow_id).await.map_err(|error| error.to_string())?;
         let input = payload::json(&report);
-        let options =
-            WorkflowStartOptions::new(self.task_queue.clone(), format!("{}{workflow_id}", self.id_prefix))
-                .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-                .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-                .task_timeout(WORKFLOW_TASK_LIMIT)
-                .build();
-        let sent = self
-            .client
+        let Ways { client, task_queue, .. } = &self.ways;
+        let options = WorkflowStartOptions::new(task_queue.clone(), self.ways.id_of(workflow_id))
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .task_timeout(WORKFLOW_TASK_LIMIT)
+            .build();
+        let sent = client
             .signal_with_start_workflow(
                 UntypedWorkflow::new(WORKFLOW),
                 input.clone(),
@@ -104,18 +117,24 @@ impl Wakes {
                 options,
             )
             .await;
-        sent.map(drop).map_err(|error| error.to_string())
+        match sent {
+            Ok(_) => {
+                self.failed_in_a_row.store(0, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => {
+                self.failed_in_a_row.fetch_add(1, Ordering::Relaxed);
+                Err(error.to_string())
+            }
+        }
     }
 
     /// Looks from time to time for what nobody has done.
-    pub(crate) fn sweep(self: &Arc<Self>, every: Duration, everything_first: bool) {
+    pub(crate) fn sweep(self: &Arc<Self>, every: Duration) {
         let wakes = Arc::clone(self);
         self.group.spawn(async move {
             let stop = wakes.group.stop_token().clone();
             let work = async {
-                if everything_first {
-                    wakes.insist(Self::wake_unfinished).await;
-                }
                 let mut known: Vec<String> = Vec::new();
                 loop {
                     match wakes.wake_forgotten(&known).await {
@@ -127,32 +146,6 @@ impl Wakes {
             };
             let _stopped = stop.run_until_cancelled(work).await;
         });
-    }
-
-    async fn insist<'a, F>(self: &'a Arc<Self>, act: impl Fn(&'a Arc<Self>) -> F)
-    where
-        F: Future<Output = Result<(), String>> + 'a,
-    {
-        let mut wait = RETRY_FIRST;
-        while let Err(error) = act(self).await {
-            tracing::warn!(error, "unfinished workflows cannot be woken yet");
-            tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(RETRY_MAX);
-        }
-    }
-
-    /// Wakes every workflow that has something announced: whatever drove it before may be gone.
-    async fn wake_unfinished(self: &Arc<Self>) -> Result<(), String> {
-        let mut after: Option<WorkflowId> = None;
-        loop {
-            let page = self.host.store.workflows_with_activities(after.as_ref(), PAGE).await;
-            let page = page.map_err(|error| error.to_string())?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            let woken =
-                futures::future::join_all(page.iter().map(|workflow_id| self.wake(workflow_id))).await;
-            woken.into_iter().collect::<Result<Vec<()>, _>>()?;
-        }
     }
 
     /// Wakes the workflows whose notes were there at the last look already, and those with overdue timers. Gives the
@@ -187,6 +180,13 @@ impl Wakes {
             self.wake(&workflow_id).await?;
         }
         Ok(())
+    }
+}
+
+impl Ways {
+    /// The Temporal id of a workflow.
+    pub(crate) fn id_of(&self, workflow_id: &WorkflowId) -> String {
+        format!("{}{workflow_id}", self.id_prefix)
     }
 }
 

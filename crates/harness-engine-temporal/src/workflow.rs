@@ -10,6 +10,7 @@ use std::{
 
 use futures::future::LocalBoxFuture;
 use harness_model::{Timestamp, WorkflowId};
+use serde::de::DeserializeOwned;
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_sdk::{
@@ -21,12 +22,15 @@ use temporalio_workflow::RetryPolicy;
 
 use crate::{
     activities::{AskHost, NamedActivity},
-    board::{Begin, Board, End, Job},
-    protocol::{Ask, Execute, Order, Report},
+    board::{Begin, Board, End, Job, Plan},
+    labels,
+    protocol::{Ask, Execute, Labels, Order, Report},
 };
 
-/// Events of a run after which a fresh one takes over, when the server has not suggested it before.
-const HISTORY_EVENTS_MAX: u32 = 4_000;
+/// Events of a run after which a fresh one takes over, when neither the server nor a report says so before.
+const RUN_EVENTS_MAX: u32 = 4_000;
+/// After this many times as many, executions do not begin any more until the fresh run has taken over.
+const PATIENCE: u32 = 2;
 /// Longest an order may take; longer ones are tried again by the worker.
 const ORDER_LIMIT: Duration = Duration::from_secs(30);
 /// Beyond the activity's own limit, which the worker watches: for a worker that does not.
@@ -62,28 +66,32 @@ impl TaskWorkflow {
     #[run(name = "TaskWorkflow")]
     pub(crate) async fn run(ctx: &mut WorkflowContext<Self>, input: RawValue) -> WorkflowResult<()> {
         let mut board = Board::default();
-        if let Some(report) = read(&input) {
-            board.learn(report);
+        if let Some(handover) = read(&input) {
+            board.resume(handover);
         }
         let (prefix, heartbeat) = ctx.state(|state| (state.prefix.clone(), state.heartbeat));
         let task_id = ctx.workflow_id().strip_prefix(prefix.as_str()).unwrap_or(ctx.workflow_id()).to_owned();
-        let mut driver =
-            Run { ctx: ctx.clone(), task_id: WorkflowId::new(task_id), heartbeat, jobs: Vec::new() };
+        let mut driver = Run {
+            ctx: ctx.clone(),
+            task_id: WorkflowId::new(task_id),
+            heartbeat,
+            jobs: Vec::new(),
+            labels: None,
+        };
         loop {
             driver.read_mail(&mut board);
+            driver.show(&board);
+            if !board.is_finished() {
+                let age = driver.age(&board);
+                if age >= Age::Old && board.is_quiet() {
+                    let handover = crate::payload::json(&board.handover());
+                    ctx.continue_as_new(handover, ContinueAsNewOptions::default())?;
+                }
+                board.hold(age >= Age::TooOld);
+                driver.follow(board.plan(driver.now()));
+            }
             if board.is_finished() {
                 return Ok(());
-            }
-            if board.is_quiet() && driver.history_is_long() {
-                let report = board.known().cloned().unwrap_or_default();
-                ctx.continue_as_new(write(&report), ContinueAsNewOptions::default())?;
-            }
-            let plan = board.plan(driver.now());
-            for job in plan.stop {
-                driver.stop(&job);
-            }
-            for (job, begin) in plan.begin {
-                driver.begin(job, begin);
             }
             for (job, end) in driver.news().await {
                 board.ended(&job, end);
@@ -114,6 +122,18 @@ struct Run {
     heartbeat: Duration,
     /// In the order they were begun.
     jobs: Vec<UnderWay>,
+    /// What the search attributes say.
+    labels: Option<Labels>,
+}
+
+/// How long the history of a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Age {
+    Young,
+    /// A fresh run is to take over when it can.
+    Old,
+    /// It has to.
+    TooOld,
 }
 
 struct UnderWay {
@@ -134,18 +154,43 @@ impl Run {
         if rung {
             board.look();
         }
-        let shown = board.known().cloned().unwrap_or_default();
-        self.ctx.state_mut(|state| state.shown = shown);
     }
 
-    fn history_is_long(&self) -> bool {
-        self.ctx.continue_as_new_suggested() || self.ctx.history_length() > HISTORY_EVENTS_MAX
+    /// Shows what is known, to queries and in the search attributes.
+    fn show(&mut self, board: &Board) {
+        let Some(known) = board.known() else { return };
+        if known.labels.is_some() && known.labels != self.labels {
+            self.labels.clone_from(&known.labels);
+            self.ctx.upsert_search_attributes(known.labels.iter().flat_map(labels::updates));
+        }
+        self.ctx.state_mut(|state| state.shown.clone_from(known));
+    }
+
+    fn age(&self, board: &Board) -> Age {
+        let length = self.ctx.history_length();
+        let limit = board.known().and_then(|known| known.run_events_max).unwrap_or(RUN_EVENTS_MAX);
+        if length > limit.saturating_mul(PATIENCE) {
+            Age::TooOld
+        } else if length > limit || self.ctx.continue_as_new_suggested() {
+            Age::Old
+        } else {
+            Age::Young
+        }
     }
 
     fn now(&self) -> Timestamp {
         let time = self.ctx.workflow_time().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let millis = time.map_or(0, |time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
         Timestamp::from_millis(millis)
+    }
+
+    fn follow(&mut self, plan: Plan) {
+        for job in plan.stop {
+            self.stop(&job);
+        }
+        for (job, begin) in plan.begin {
+            self.begin(job, begin);
+        }
     }
 
     fn stop(&mut self, job: &Job) {
@@ -253,10 +298,9 @@ fn end_of<E: 'static>(
     Box::pin(async move { answer.await.map_or(End::Failed, End::Reported) })
 }
 
-fn read(input: &RawValue) -> Option<Report> {
+fn read<T: DeserializeOwned>(input: &RawValue) -> Option<T> {
     serde_json::from_slice(&input.payloads.first()?.data).ok()
 }
 
-fn write(report: &Report) -> RawValue {
-    crate::payload::json(report)
-}
+#[cfg(test)]
+mod tests;

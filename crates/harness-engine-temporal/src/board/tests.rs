@@ -193,3 +193,56 @@ fn a_fresh_run_may_take_over_when_only_waits_are_under_way() {
     board.look();
     assert!(!board.is_quiet());
 }
+
+#[test]
+fn the_store_is_believed_against_earlier_claims_and_not_against_later_news() {
+    let mut board = told(report(99, &["made up"], &[]));
+    board.plan(NOW);
+    board.look();
+    assert_eq!(begun(&board.plan(NOW)), ["look now"]);
+    board.ended(&Job::Look, End::Reported(report(3, &["a"], &[])));
+    let plan = board.plan(NOW);
+    assert_eq!((stopped(&plan), begun(&plan)), (vec!["run made up".to_owned()], vec!["run a #1".to_owned()]));
+    board.look();
+    board.plan(NOW);
+    board.learn(report(5, &["b"], &[]));
+    board.ended(&Job::Look, End::Reported(report(4, &["a"], &[])));
+    let plan = board.plan(NOW);
+    assert_eq!((stopped(&plan), begun(&plan)), (vec!["run a".to_owned()], vec!["run b #1".to_owned()]));
+}
+
+#[test]
+fn another_board_counts_on() {
+    let mut board = told(report(1, &["a"], &[("t", 50)]));
+    board.plan(NOW);
+    for rests in [false, true, false] {
+        board.ended(&Job::Run("a".into()), End::Failed);
+        board.plan(NOW);
+        board.ended(&Job::Lose("a".into()), End::Reported(report(1, &["a"], &[("t", 50)])));
+        board.plan(NOW);
+        if rests {
+            board.ended(&Job::Run("a".into()), End::Waited);
+            assert_eq!(begun(&board.plan(NOW)), ["run a #3"]);
+        }
+    }
+    let mut next = Board::default();
+    next.resume(board.handover());
+    assert_eq!(begun(&next.plan(NOW)), ["run a after 400 ms", "sleep t after 50 ms"]);
+    next.ended(&Job::Run("a".into()), End::Waited);
+    assert_eq!(begun(&next.plan(NOW)), ["run a #4"]);
+}
+
+#[test]
+fn a_board_that_is_held_becomes_quiet() {
+    let mut board = told(report(1, &["a"], &[]));
+    board.plan(NOW);
+    board.hold(true);
+    board.learn(report(2, &["a", "b"], &[("t", 50)]));
+    assert_eq!(begun(&board.plan(NOW)), ["sleep t after 50 ms"]);
+    assert!(!board.is_quiet());
+    board.ended(&Job::Run("a".into()), End::Reported(report(3, &["b"], &[("t", 50)])));
+    assert!(board.is_quiet());
+    let mut next = Board::default();
+    next.resume(board.handover());
+    assert_eq!(begun(&next.plan(NOW)), ["run b #1", "sleep t after 50 ms"]);
+}

@@ -82,6 +82,7 @@ pub(super) async fn start(
         clock: parts.clock,
         ids: parts.ids,
         workflows: parts.workflows,
+        heartbeat: None,
     };
     match TemporalEngine::start(parts, &address, options).await {
         Ok(engine) => Ok(RunningTemporal { engine, embedded: embedded.map(watch) }),
