@@ -48,6 +48,7 @@ impl TemporalLab {
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
             workflows: plan.workflows,
+            heartbeat: None,
         };
         let address = Address {
             target: self.server.address().to_string(),
@@ -130,7 +131,7 @@ impl EngineLife for TemporalLife {
 
 /// The time of day, because the server sees it too.
 #[derive(Default)]
-struct DayClock;
+pub(crate) struct DayClock;
 
 impl Clock for DayClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
@@ -141,7 +142,7 @@ impl Clock for DayClock {
 }
 
 #[derive(Default)]
-struct CountingIds(AtomicU64);
+pub(crate) struct CountingIds(AtomicU64);
 
 impl IdSource for CountingIds {
     fn fresh(&self) -> String {

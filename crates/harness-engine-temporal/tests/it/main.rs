@@ -2,6 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod bad_input;
+mod doings;
+mod handover;
+mod heartbeat;
+mod histories;
 mod lab;
+mod labels;
 mod memory;
+mod processes;
+mod script;
+mod sizes;
 mod sqlite;
+mod visible;
+mod world;
