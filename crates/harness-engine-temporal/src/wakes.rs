@@ -3,6 +3,7 @@
 mod audit;
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use harness_journal::Host;
 use harness_model::{TaskId, WorkflowId};
 use harness_ports::{Record, RecordKind, StoreError, TaskGroup, Write, WriteBatch};
@@ -27,6 +29,8 @@ use crate::{
 
 /// Wake-ups on their way at once; further ones wait their turn.
 const SENDING_MAX: usize = 64;
+/// Wake-ups on their way or waiting. What comes on top is left to the sweep, which finds the notes.
+const WAITING_MAX: usize = 4_096;
 /// Rows read at a time.
 const PAGE: usize = 64;
 /// How long the server may take for a workflow task before another worker gets it.
@@ -50,6 +54,7 @@ pub(crate) struct Wakes {
     pub(crate) ways: Ways,
     reporter: Reporter,
     places: Arc<Semaphore>,
+    queue: Arc<Semaphore>,
     failed_in_a_row: AtomicU64,
     /// The senders and the sweeps.
     group: TaskGroup,
@@ -57,8 +62,9 @@ pub(crate) struct Wakes {
 
 impl Wakes {
     pub(crate) fn new(host: Arc<Host>, reporter: Reporter, ways: Ways) -> Arc<Self> {
-        let (places, group) = (Arc::new(Semaphore::new(SENDING_MAX)), TaskGroup::new());
-        Arc::new(Self { host, ways, reporter, places, failed_in_a_row: AtomicU64::new(0), group })
+        let (places, queue) = (Semaphore::new(SENDING_MAX).into(), Semaphore::new(WAITING_MAX).into());
+        let (failed_in_a_row, group) = (AtomicU64::new(0), TaskGroup::new());
+        Arc::new(Self { host, ways, reporter, places, queue, failed_in_a_row, group })
     }
 
     /// Wake-ups in a row that could not be sent.
@@ -73,8 +79,10 @@ impl Wakes {
 
     /// Wakes a workflow in the background and takes its note away. Tries for as long as the process lives.
     pub(crate) fn send_soon(self: &Arc<Self>, workflow_id: &WorkflowId, note: String) {
+        let Ok(waiting) = Arc::clone(&self.queue).try_acquire_owned() else { return };
         let (wakes, workflow_id) = (Arc::clone(self), workflow_id.clone());
         self.group.spawn(async move {
+            let _waiting = waiting;
             // The semaphore is never closed.
             let Ok(_place) = Arc::clone(&wakes.places).acquire_owned().await else { return };
             let stop = wakes.group.stop_token().clone();
@@ -135,7 +143,7 @@ impl Wakes {
         self.group.spawn(async move {
             let stop = wakes.group.stop_token().clone();
             let work = async {
-                let mut known: Vec<String> = Vec::new();
+                let mut known = BTreeSet::new();
                 loop {
                     match wakes.wake_forgotten(&known).await {
                         Ok(notes) => known = notes,
@@ -150,21 +158,19 @@ impl Wakes {
 
     /// Wakes the workflows whose notes were there at the last look already, and those with overdue timers. Gives the
     /// notes that are there now.
-    async fn wake_forgotten(self: &Arc<Self>, known: &[String]) -> Result<Vec<String>, String> {
-        let mut notes = Vec::new();
+    async fn wake_forgotten(self: &Arc<Self>, known: &BTreeSet<String>) -> Result<BTreeSet<String>, String> {
+        let mut notes = BTreeSet::new();
         let mut after: Option<String> = None;
         loop {
             let page = self.host.store.records_page(RecordKind::PendingWake, after.as_deref(), PAGE).await;
             let page = page.map_err(|error| error.to_string())?;
             let Some(last) = page.last() else { break };
             after = Some(last.id.clone());
-            for note in page {
-                if known.contains(&note.id) {
-                    self.settle(&workflow_of(&note), &note.id).await?;
-                } else {
-                    notes.push(note.id);
-                }
-            }
+            let (old, new): (Vec<Record>, Vec<Record>) =
+                page.into_iter().partition(|note| known.contains(&note.id));
+            notes.extend(new.into_iter().map(|note| note.id));
+            let settled = old.iter().map(|note| async { self.settle(&workflow_of(note), &note.id).await });
+            join_all(settled).await.into_iter().collect::<Result<(), String>>()?;
         }
         self.wake_overdue().await?;
         Ok(notes)
@@ -175,7 +181,7 @@ impl Wakes {
             self.host.store.next_timers(PAGE).await.map_err(|error: StoreError| error.to_string())?;
         let now = self.host.clock.now();
         let overdue = timers.into_iter().filter(|timer| now.since(timer.due_at) > OVERDUE);
-        let overdue: std::collections::BTreeSet<_> = overdue.map(|timer| timer.workflow_id).collect();
+        let overdue: BTreeSet<_> = overdue.map(|timer| timer.workflow_id).collect();
         for workflow_id in overdue {
             self.wake(&workflow_id).await?;
         }
