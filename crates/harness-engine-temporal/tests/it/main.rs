@@ -10,6 +10,7 @@ mod histories;
 mod lab;
 mod labels;
 mod memory;
+mod postgres;
 mod processes;
 mod script;
 mod sizes;

@@ -1,4 +1,4 @@
-//! The suite over a store in memory.
+//! The suite over a store in memory, as one of several workers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,15 +25,7 @@ impl StoreHome for MemoryHome {
     }
 }
 
-harness_ports::engine_conformance! { TemporalLab::new(MemoryHome::default(), Hands::OnlyWorker).await.map(|lab| (lab, ())) }
-
-/// The same as one of several workers: what a dead one had begun is found out by its silence.
-mod shared {
-    use super::MemoryHome;
-    use crate::lab::TemporalLab;
-    use harness_engine_temporal::Hands;
-
-    harness_ports::engine_conformance! {
-        TemporalLab::new(MemoryHome::default(), Hands::Worker).await.map(|lab| (lab, ()))
-    }
+// As one of several workers: what a dead one had begun is found out by its silence. Over SQLite it is the only one.
+harness_ports::engine_conformance! {
+    TemporalLab::new(MemoryHome::default(), Hands::Worker).await.map(|lab| (lab, ()))
 }
