@@ -185,9 +185,13 @@ impl Activities {
     }
 
     async fn execute(&self, ctx: TemporalContext, input: Execute) -> Result<Report, ActivityError> {
-        let Execute { task_id, activity_id, attempt, .. } = input;
+        let Execute { task_id, activity_id, attempt, epoch, .. } = input;
         if self.host.is_draining() {
             return Err(failure("the worker is stopping"));
+        }
+        // Whoever drives the workflow takes it for lost; were it begun now, it would be while it runs.
+        if self.reporter.epoch.is_some() && epoch != self.reporter.epoch {
+            return Err(failure("scheduled for a process before this one"));
         }
         let task = match self.host.announced(&task_id, &activity_id).await {
             Ok(Some(task)) => task,

@@ -98,6 +98,9 @@ pub(crate) struct Execute {
     pub(crate) activity_id: ActivityId,
     /// Counts the executions of this activity, from 1.
     pub(crate) attempt: u32,
+    /// Which process may run it, when there is only one at a time: for a later one it is lost, and may be recorded so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) epoch: Option<String>,
 }
 
 /// A question or order to the host, answered with a [`Report`].

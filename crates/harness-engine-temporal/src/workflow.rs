@@ -221,6 +221,7 @@ impl Run {
                     task_id: self.task_id.clone(),
                     activity_id: activity.id,
                     attempt,
+                    epoch: self.ctx.state(|state| state.shown.epoch.clone()),
                 };
                 let ctx = self.ctx.clone();
                 end_of(
