@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use harness_journal::{Cut, Host, run_activity};
-use harness_model::{Timestamp, WorkflowId};
+use harness_model::{ActivityId, Timestamp, WorkflowId};
 use harness_ports::{ActivityContext, ActivityTask, EngineError, OnCrash};
 use temporalio_common::{ActivityDefinition, error::ApplicationFailure};
 use temporalio_sdk::activities::{
@@ -101,12 +101,12 @@ impl ExecutableActivity for AskHost {
 
     fn execute(
         receiver: Option<Arc<Activities>>,
-        _ctx: TemporalContext,
+        ctx: TemporalContext,
         input: Ask,
     ) -> BoxFuture<'static, Result<Report, ActivityError>> {
         Box::pin(async move {
             let activities = receiver.ok_or_else(|| failure("order without a host"))?;
-            activities.obey(input).await
+            activities.obey(&ctx, input).await
         })
     }
 }
@@ -142,7 +142,7 @@ enum Ended {
 }
 
 impl Activities {
-    async fn obey(&self, ask: Ask) -> Result<Report, ActivityError> {
+    async fn obey(&self, ctx: &TemporalContext, ask: Ask) -> Result<Report, ActivityError> {
         let Ask { task_id, what } = ask;
         let recorded = match what {
             Order::Report => true,
@@ -156,6 +156,9 @@ impl Activities {
                 .send_signal(&task_id, activity_id)
                 .await
                 .map_err(|error| unsent(&task_id, &error))?,
+            Order::Run(activity_id, attempt) => {
+                return self.execute_announced(ctx, &task_id, &activity_id, attempt).await;
+            }
         };
         if !recorded {
             return Ok(self.unable(&task_id));
@@ -186,21 +189,31 @@ impl Activities {
 
     async fn execute(&self, ctx: TemporalContext, input: Execute) -> Result<Report, ActivityError> {
         let Execute { task_id, activity_id, attempt, epoch, .. } = input;
-        if self.host.is_draining() {
-            return Err(failure("the worker is stopping"));
-        }
         // Whoever drives the workflow takes it for lost; were it begun now, it would be while it runs.
         if self.reporter.epoch.is_some() && epoch != self.reporter.epoch {
             return Err(failure("scheduled for a process before this one"));
         }
-        let task = match self.host.announced(&task_id, &activity_id).await {
+        self.execute_announced(&ctx, &task_id, &activity_id, attempt).await
+    }
+
+    async fn execute_announced(
+        &self,
+        ctx: &TemporalContext,
+        task_id: &WorkflowId,
+        activity_id: &ActivityId,
+        attempt: u32,
+    ) -> Result<Report, ActivityError> {
+        if self.host.is_draining() {
+            return Err(failure("the worker is stopping"));
+        }
+        let task = match self.host.announced(task_id, activity_id).await {
             Ok(Some(task)) => task,
-            Ok(None) => return self.report(&task_id).await,
+            Ok(None) => return self.report(task_id).await,
             Err(error) => return Err(failure(&format!("the store cannot be read: {}", error.code()))),
         };
         tracing::debug!(workflow_id = %task_id, %activity_id, name = task.name, attempt, "activity begins");
-        match self.run(&ctx, &task_id, task).await {
-            Ended::Settled => self.report(&task_id).await,
+        match self.run(ctx, task_id, task).await {
+            Ended::Settled => self.report(task_id).await,
             Ended::CutOff if ctx.is_cancelled() => Err(ActivityError::cancelled()),
             Ended::CutOff => Err(failure("the worker is stopping, or the activity is no longer wanted")),
             Ended::Unable(reason) => Err(failure(&reason)),

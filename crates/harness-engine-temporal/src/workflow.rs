@@ -207,6 +207,9 @@ impl Run {
         // Jobs do not inherit a cancellation of the Temporal workflow: tasks are canceled through the harness.
         let token = WorkflowCancellationToken::new();
         let end = match begin {
+            Begin::Run(activity, attempt) if activity.quick => {
+                self.ask(Order::Run(activity.id, attempt), token.clone())
+            }
             Begin::Run(activity, attempt) => {
                 let limit = Duration::from_millis(activity.limit_ms).saturating_add(LIMIT_SLACK);
                 let options = ActivityOptions::with_start_to_close_timeout(limit)

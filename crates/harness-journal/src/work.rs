@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use harness_model::{ActivityId, TimerId, Timestamp, WorkflowId};
-use harness_ports::{StoreError, StoredTimer, StoredWorkflow};
+use harness_ports::{OnCrash, StoreError, StoredTimer, StoredWorkflow};
 
 use crate::{Host, outbox};
 
@@ -29,6 +29,8 @@ pub struct ActivityWork {
     pub name: String,
     /// From start to result.
     pub start_to_close: Duration,
+    /// Whether it must not be executed twice.
+    pub once: bool,
     /// Whether it is a signal to another workflow, which [`Host::send_signal`] sends.
     pub outbound: bool,
 }
@@ -59,6 +61,7 @@ fn nothing() -> Work {
 fn collect(stored: StoredWorkflow, timers: Vec<StoredTimer>) -> Work {
     let activity = |task: harness_ports::ActivityTask| ActivityWork {
         outbound: outbox::is_outbound(&task),
+        once: task.options.on_crash == OnCrash::ReportUnknown,
         activity_id: task.activity_id,
         name: task.name,
         start_to_close: task.options.start_to_close,

@@ -5,7 +5,8 @@ use super::*;
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
 fn report(seq: u64, activities: &[&str], timers: &[(&str, i64)]) -> Report {
-    let activity = |id: &&str| Announced { id: (*id).into(), kind: "kind.v1".to_owned(), limit_ms: 1_000 };
+    let activity =
+        |id: &&str| Announced { id: (*id).into(), kind: "kind.v1".to_owned(), limit_ms: 1_000, quick: false };
     let timer = |(id, due): &(&str, i64)| crate::protocol::Timer {
         id: (*id).into(),
         due: Timestamp::from_millis(1_000_000 + due),
@@ -174,7 +175,7 @@ fn it_ends_when_the_workflow_has_ended_and_nothing_is_left() {
     assert_eq!(stopped(&board.plan(NOW)), ["run a", "sleep t"]);
     assert!(board.is_finished());
 
-    let signal = Announced { id: "s".into(), kind: String::new(), limit_ms: 0 };
+    let signal = Announced { id: "s".into(), kind: String::new(), limit_ms: 0, quick: false };
     let mut board = told(Report { activities: vec![signal], ..closed(2) });
     assert_eq!(begun(&board.plan(NOW)), ["send s now"], "a last word still leaves");
     assert!(!board.is_finished());

@@ -12,6 +12,7 @@ mod labels;
 mod memory;
 mod postgres;
 mod processes;
+mod quick;
 mod script;
 mod sizes;
 mod sqlite;
