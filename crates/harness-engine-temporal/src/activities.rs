@@ -211,7 +211,7 @@ impl Activities {
             Ok(None) => return self.report(task_id).await,
             Err(error) => return Err(failure(&format!("the store cannot be read: {}", error.code()))),
         };
-        tracing::debug!(workflow_id = %task_id, %activity_id, name = task.name, attempt, "activity begins");
+        tracing::debug!(workflow_id = %task_id, %activity_id, name = task.name, attempt, "execution begins");
         match self.run(ctx, task_id, task).await {
             Ended::Settled => self.report(task_id).await,
             Ended::CutOff if ctx.is_cancelled() => Err(ActivityError::cancelled()),

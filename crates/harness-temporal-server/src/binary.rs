@@ -38,6 +38,13 @@ pub fn default_download_dir(xdg_cache_home: Option<&OsStr>, home: Option<&OsStr>
 }
 
 impl BinarySource {
+    /// The program that would be run, when it need not be fetched. Whether it works is not looked at.
+    pub fn at_hand(&self) -> Option<PathBuf> {
+        let cached = || self.download_dir.as_deref().map(|folder| folder.join(fetch::file_name()));
+        let found = self.binary_path.clone().or_else(|| self.search_path.as_deref().and_then(on_path));
+        found.or_else(cached).filter(|path| is_executable(path))
+    }
+
     /// Finds the program, or fetches it; the latter may take minutes.
     pub(crate) async fn find(&self) -> Result<PathBuf, BinaryError> {
         if let Some(path) = &self.binary_path {
@@ -112,6 +119,30 @@ fn check_owner(path: &Path) -> Result<(), BinaryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_at_hand_is_what_would_be_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = |search: &Path, cache: &Path| BinarySource {
+            binary_path: None,
+            search_path: Some(search.into()),
+            download_dir: Some(cache.to_path_buf()),
+        };
+        let (search, cache) = (folder.path().join("search"), folder.path().join("cache"));
+        let program = |path: PathBuf| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            assert_eq!(source(&search, &cache).at_hand(), None, "it cannot be run yet");
+            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+            path
+        };
+        let cached = program(cache.join(fetch::file_name()));
+        assert_eq!(source(&search, &cache).at_hand(), Some(cached));
+        let found = search.join(PROGRAM);
+        fs::create_dir_all(&search).unwrap();
+        fs::copy(source(&search, &cache).at_hand().unwrap(), &found).unwrap();
+        assert_eq!(source(&search, &cache).at_hand(), Some(found));
+    }
 
     #[test]
     fn the_usual_folder_needs_an_absolute_home() {

@@ -1,6 +1,11 @@
 //! A real Temporal server for tests. What it is and how it is installed: `tools/temporal/`.
 
-use std::{net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use harness_temporal_server::{BinarySource, DevServer, ServerOptions, State};
 use tokio::{process::Command, time::timeout};
@@ -56,6 +61,19 @@ impl TemporalServer {
         configure(&mut options);
         let server = DevServer::start(options).await.expect("the Temporal server starts");
         Some(Self { server, binary })
+    }
+
+    /// Starts a server whose state is this file, and which another may be started on after its end; on a free port, or on
+    /// this one. `None` as for [`TemporalServer::start`].
+    ///
+    /// # Panics
+    /// As [`TemporalServer::start`].
+    pub async fn start_on(file: &Path, port: Option<u16>) -> Option<Self> {
+        let configure = |options: &mut ServerOptions| {
+            options.state = State::File(file.to_path_buf());
+            options.port = port;
+        };
+        Self::start_with(configure).await
     }
 
     /// Where it listens, without TLS.

@@ -111,17 +111,15 @@ fn watch(server: DevServer) -> Embedded {
     Embedded { server, watch }
 }
 
-/// Starts the server of our own.
+/// Starts the server of our own. It does not outlast our own grace: to leave in order takes it two to three seconds and
+/// serves nothing, since it forces each of its commits to disk, and what is left to do for tasks is in the store.
 pub(crate) async fn start_server(config: &Config, temporal: &TemporalConfig) -> Result<DevServer, Failure> {
     let wanted = &temporal.embedded;
-    let environment = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let download_dir = wanted.download_dir.clone().or_else(|| {
-        default_download_dir(environment("XDG_CACHE_HOME").as_deref(), environment("HOME").as_deref())
-    });
+    let usual = usual_binary();
     let binary = BinarySource {
         binary_path: wanted.binary_path.clone(),
-        search_path: environment("PATH"),
-        download_dir,
+        download_dir: wanted.download_dir.clone().or(usual.download_dir),
+        search_path: usual.search_path,
     };
     let beside = || config.store.sqlite_path.with_file_name(EMBEDDED_DATABASE);
     let state = if wanted.persist {
@@ -133,11 +131,23 @@ pub(crate) async fn start_server(config: &Config, temporal: &TemporalConfig) -> 
     options.port = wanted.port;
     options.namespace = temporal.table.namespace.clone().unwrap_or_else(|| EMBEDDED_NAMESPACE.to_owned());
     options.log = LogTo::Tracing;
+    options.stop_grace = Duration::ZERO;
     options.search_attributes =
         SEARCH_ATTRIBUTES.iter().map(|name| ((*name).to_owned(), SearchAttributeKind::Keyword)).collect();
     DevServer::start(options).await.map_err(|error| {
         Failure::general(format!("[{}] embedded Temporal failed to start: {error}", error.code()))
     })
+}
+
+/// Where the program comes from when the configuration does not say.
+pub(crate) fn usual_binary() -> BinarySource {
+    let environment = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let (cache, home) = (environment("XDG_CACHE_HOME"), environment("HOME"));
+    BinarySource {
+        binary_path: None,
+        search_path: environment("PATH"),
+        download_dir: default_download_dir(cache.as_deref(), home.as_deref()),
+    }
 }
 
 /// How to reach a server elsewhere.

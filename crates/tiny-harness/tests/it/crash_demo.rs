@@ -147,7 +147,7 @@ fn check_log(log: &[(u64, Value)], printed: &[&Ended]) {
 }
 
 /// A task without what is different in every run: ids, times, durations, and where an answer was cut into chunks.
-fn anonymous(task: &Value) -> Value {
+pub(crate) fn anonymous(task: &Value) -> Value {
     let ids = [task["id"].as_str().unwrap(), task["contextId"].as_str().unwrap()];
     let complaint = task["history"][0]["messageId"].as_str().unwrap();
     let session = complaint.strip_suffix("-0").unwrap();
@@ -169,7 +169,7 @@ fn anonymous(task: &Value) -> Value {
     task
 }
 
-fn forget(value: &mut Value, keys: &[&str]) {
+pub(crate) fn forget(value: &mut Value, keys: &[&str]) {
     match value {
         Value::Object(fields) => {
             fields.retain(|key, _| !keys.contains(&key.as_str()));

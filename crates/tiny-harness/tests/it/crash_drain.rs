@@ -27,16 +27,22 @@ calls = [{ name = "shop/orders.get_order", arguments = { order_id = "48213" } }]
 "#;
 
 /// A harness with the demo's order server, whose look-ups wait while a file is there.
-struct Shop {
-    rig: Rig,
+pub(crate) struct Shop {
+    pub(crate) rig: Rig,
     slow: PathBuf,
 }
 
 impl Shop {
     fn new() -> Self {
+        Self::with("")
+    }
+
+    /// The same with more tables.
+    pub(crate) fn with(tables: &str) -> Self {
         let args = json!(["mcp-demo", "orders", "--data", "${PLUGIN_DATA}"]);
         let servers = json!({"orders": {"type": "stdio", "command": "tiny-harness", "args": args}});
-        let rig = Rig::new(SCRIPT).server("shutdown_grace = \"PT1S\"").plugin("shop", &servers);
+        let rig =
+            Rig::new(SCRIPT).server("shutdown_grace = \"PT1S\"").plugin("shop", &servers).tables(tables);
         let data = rig.path("plugin-data/shop");
         fs::create_dir_all(&data).unwrap();
         let slow = data.join("slow-get-order");
@@ -54,7 +60,7 @@ impl Shop {
     }
 
     /// A server whose task waits inside a tool.
-    async fn busy(&self) -> (Server, Value) {
+    pub(crate) async fn busy(&self) -> (Server, Value) {
         let server = self.rig.serve().await;
         let task = server.ada().send_off(message("m-1", "order 48213 is broken")).await;
         crate::rig::until("the tool is at work", async || {
@@ -66,7 +72,7 @@ impl Shop {
     }
 
     /// Goes on on a new server, which never saw the task in any other state than working.
-    async fn goes_on(&self, task: &Value) {
+    pub(crate) async fn goes_on(&self, task: &Value) {
         let id = task["id"].as_str().unwrap();
         let server = self.rig.serve().await;
         assert_eq!(state(&server.ada().task(id).await), "WORKING");

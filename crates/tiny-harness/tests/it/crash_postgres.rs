@@ -1,9 +1,6 @@
 //! The whole program over a PostgreSQL server: it says what it found, goes on after a crash, and is alone.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use harness_testkit::{PostgresServer, Program};
 use serde_json::json;
@@ -19,38 +16,19 @@ text = "You said: {{message_text}}"
 "#;
 const PUSH_KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
-/// A configuration whose tasks are on the server.
-fn config(rig: &Rig, database: &PostgresServer) -> PathBuf {
-    let file = rig.config();
-    let text = fs::read_to_string(&file).unwrap();
-    let sqlite = format!("[store]\nsqlite_path = {:?}\n", rig.store());
-    assert!(text.contains(&sqlite), "{text}");
-    let server = format!(
-        "[store.postgres]\nport = {}\ndatabase = \"postgres\"\nuser = {:?}\n",
-        database.port(),
-        PostgresServer::USER
-    );
-    fs::write(&file, text.replace(&sqlite, &server)).unwrap();
-    file
-}
-
 fn program<const N: usize>(args: [&str; N], config: &Path) -> Program {
     tiny_harness(args).args(["--config".as_ref(), config.as_os_str()]).env("TINY_HARNESS_PUSH_KEY", PUSH_KEY)
 }
 
 async fn serve<const N: usize>(config: &Path, args: [&str; N]) -> Server {
-    let mut process = program(["serve"], config).args(args).start();
-    let said = process.stderr_contains("\nserving ").await;
-    let line = said.lines().find(|line| line.starts_with("serving ")).unwrap();
-    let url = line.rsplit_once(" at ").unwrap().1.to_owned();
-    Server { process, url }
+    Server::launch(program(["serve"], config).args(args)).await
 }
 
 #[tokio::test]
 async fn a_task_on_a_server_survives_its_process() {
     let Some(database) = PostgresServer::start().await else { return };
-    let rig = Rig::new(SCRIPT);
-    let config = config(&rig, &database);
+    let rig = Rig::new(SCRIPT).postgres(database.port());
+    let config = rig.config();
     let doctor = program(["doctor"], &config).run().await;
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
     assert!(

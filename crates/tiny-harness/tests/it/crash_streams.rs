@@ -13,16 +13,16 @@ const CHUNKS: usize = 60;
 const READ_FIRST: usize = 10;
 
 /// An answer of 60 chunks, written over a second and a half.
-fn script() -> String {
+pub(crate) fn script() -> String {
     let chunks: Vec<String> = (1..=CHUNKS).map(|n| format!("c{n:02} ")).collect();
     format!("[[turns]]\nchunks = {chunks:?}\nchunk_delay_ms = 25\n")
 }
 
-fn whole_text() -> String {
+pub(crate) fn whole_text() -> String {
     (1..=CHUNKS).map(|n| format!("c{n:02} ")).collect()
 }
 
-fn text(events: &[Event]) -> String {
+pub(crate) fn text(events: &[Event]) -> String {
     events.iter().filter_map(|(_, event)| chunk(event)).collect()
 }
 
@@ -33,7 +33,7 @@ fn shown(task: &Value) -> String {
 }
 
 /// Numbers follow one another, every chunk but the first appends, only the last is marked, the status comes last.
-fn check(events: &[Event]) {
+pub(crate) fn check(events: &[Event]) {
     for pair in events.windows(2) {
         assert_eq!(pair[1].0, pair[0].0 + 1, "{pair:?}");
     }

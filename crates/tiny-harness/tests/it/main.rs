@@ -24,4 +24,13 @@ mod rig;
 mod second_agent;
 mod sign_in;
 mod stored;
+mod temporal_crash;
+mod temporal_crash_demo;
+mod temporal_crash_estate;
+mod temporal_crash_stop;
+mod temporal_crash_upgrade;
+
+mod temporal_rig;
+
+mod temporal_usage;
 mod tool_servers;

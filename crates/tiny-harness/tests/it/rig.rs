@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use harness_testkit::{Ended, Process, Program};
+use harness_testkit::{Ended, PostgresServer, Process, Program};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -17,7 +17,7 @@ pub(crate) const NAMESPACE: &str = "io.github.madarauchiha-314.tiny-harness";
 const PLUGIN_SCHEMA: &str = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json";
 const MCP_SCHEMA: &str = "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json";
 /// A tool server that misbehaves on request.
-const ADVERSE_SERVER: &str =
+pub(crate) const ADVERSE_SERVER: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../harness-mcp/tests/fixtures/adverse_server.py");
 
 /// The program under test.
@@ -32,6 +32,7 @@ pub(crate) struct Rig {
     plugins: Vec<PathBuf>,
     server: String,
     tables: String,
+    store_lines: Option<String>,
 }
 
 impl Rig {
@@ -43,6 +44,7 @@ impl Rig {
             plugins: Vec::new(),
             server: String::new(),
             tables: String::new(),
+            store_lines: None,
         };
         fs::write(rig.path("model.toml"), script).unwrap();
         let path = rig.path("model.toml");
@@ -76,6 +78,14 @@ impl Rig {
         self
     }
 
+    /// Keeps tasks on a PostgreSQL server and not in a file.
+    pub(crate) fn postgres(mut self, port: u16) -> Self {
+        let user = PostgresServer::USER;
+        self.store_lines =
+            Some(format!("[store.postgres]\nport = {port}\ndatabase = \"postgres\"\nuser = {user:?}\n"));
+        self
+    }
+
     /// Adds a plugin with these `mcpServers`.
     pub(crate) fn plugin(mut self, name: &str, servers: &Value) -> Self {
         let folder = self.path(name);
@@ -94,11 +104,32 @@ impl Rig {
         self
     }
 
+    /// Goes on with these plugins, which were added before, in this order.
+    pub(crate) fn only_plugins(&mut self, names: &[&str]) {
+        self.plugins = names.iter().map(|name| self.path(name)).collect();
+    }
+
     /// Adds the plugin `odd` with the misbehaving server `tools` in this mode; what it saw is in `seen`.
     pub(crate) fn adverse(self, mode: &str) -> Self {
         fs::create_dir(self.path("seen")).unwrap();
         let args = json!([ADVERSE_SERVER, self.path("seen"), mode]);
         self.plugin("odd", &json!({"tools": {"type": "stdio", "command": "python3", "args": args}}))
+    }
+
+    /// Calls of this tool of the misbehaving server wait from here on.
+    pub(crate) fn hold(&self, tool: &str) {
+        fs::write(self.path("seen").join(format!("hold-{tool}")), "").unwrap();
+    }
+
+    /// They go on.
+    pub(crate) fn release(&self, tool: &str) {
+        fs::remove_file(self.path("seen").join(format!("hold-{tool}"))).unwrap();
+    }
+
+    /// How often a tool of the misbehaving server was called.
+    pub(crate) fn called(&self, tool: &str) -> usize {
+        let name = |line: &String| serde_json::from_str::<Value>(line).unwrap()["tool"] == tool;
+        self.seen("calls").iter().filter(|line| name(line)).count()
     }
 
     /// Lines of a file of the misbehaving server: `starts`, `calls`, `cancelled`.
@@ -118,14 +149,15 @@ impl Rig {
     /// Writes the configuration and returns its file.
     pub(crate) fn config(&self) -> PathBuf {
         let file = self.path("tiny-harness.toml");
+        let store = self.store_lines.clone();
+        let store = store.unwrap_or_else(|| format!("[store]\nsqlite_path = {:?}\n", self.store()));
         let text = format!(
             "plugins = {plugins:?}\n\n[server]\nbind = \"127.0.0.1:0\"\nlifecycle = \"{lifecycle}\"\n\
              rate_limit_per_minute = 0\n{server}\n[card]\nname = \"rig\"\n\n[o11y]\nlog_level = \"DEBUG\"\n\n\
-             [store]\nsqlite_path = {store:?}\n\n{tables}",
+             {store}\n{tables}",
             plugins = self.plugins,
             lifecycle = self.lifecycle,
             server = self.server,
-            store = self.store(),
             tables = self.tables,
         );
         fs::write(&file, text).unwrap();
@@ -153,7 +185,12 @@ impl Server {
     /// Serves a configuration; its port should be 0.
     pub(crate) async fn start<const N: usize>(config: &Path, args: [&str; N]) -> Self {
         let config = config.display().to_string();
-        let mut process = tiny_harness(["serve", "--config", &config]).args(args).start();
+        Self::launch(tiny_harness(["serve", "--config", &config]).args(args)).await
+    }
+
+    /// Starts a program that is a `serve`, and waits until it serves.
+    pub(crate) async fn launch(program: Program) -> Self {
+        let mut process = program.start();
         let said = process.stderr_contains("\nserving ").await;
         let line = said.lines().find(|line| line.starts_with("serving ")).unwrap();
         let url = line.rsplit_once(" at ").unwrap().1.to_owned();

@@ -116,6 +116,15 @@ impl Lab {
         Child::serve(&self.program, &self.configure(setup)?).await
     }
 
+    /// Starts the product with more tables in its configuration.
+    pub(super) async fn serve_with(&self, setup: &Setup<'_>, tables: &str) -> Result<Child, Failure> {
+        let config = self.configure(setup)?;
+        let text = std::fs::read_to_string(&config)
+            .map_err(|e| Failure::general(format!("cannot read {}: {e}", config.display())))?;
+        write(&config, &format!("{text}\n{tables}"))?;
+        Child::serve(&self.program, &config).await
+    }
+
     /// Starts the product so that it tells of its commits.
     pub(super) async fn serve_stamped(&self, setup: &Setup<'_>) -> Result<Child, Failure> {
         Child::part(&self.program, &Part::Stamped { config: self.configure(setup)? }).await
