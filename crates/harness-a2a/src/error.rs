@@ -226,6 +226,10 @@ impl From<EngineError> for A2aError {
         match error {
             EngineError::Store(error) => error.into(),
             EngineError::Stopping => Self::stopping(),
+            EngineError::Unavailable(_) => Self {
+                source: Some(Box::new(error)),
+                ..Self::new(ErrorKind::Unavailable, "the agent's engine is not available; repeat the request")
+            },
             EngineError::UnknownType(_) | EngineError::SetAside { .. } => Self::internal(error),
         }
     }

@@ -19,4 +19,7 @@ mod tick;
 pub use activities::{Activities, ContextSettings, Deps};
 pub use observer::{ActivityObserver, ActivityRun};
 pub use skill_library::{ResourceContent, ResourceKind, Skill, SkillLibrary, SkillResource};
-pub use tick::{Outbox, ProcessInfo, Retention, STEP_TIME, Tick, TickDeps, TickError, TickReport};
+pub use tick::{
+    EngineFacts, EngineWatch, Outbox, ProcessInfo, Retention, STEP_TIME, Tick, TickDeps, TickError,
+    TickReport,
+};

@@ -21,6 +21,7 @@ use std::{
 use futures::future::BoxFuture;
 use harness_model::Timestamp;
 use harness_ports::{Clock, DeletedRows, PullChannel, Store, StoreError};
+use serde::Serialize;
 
 /// Time that each step may take. Source: the reference's limit for each activity of a tick.
 pub const STEP_TIME: Duration = Duration::from_secs(60);
@@ -35,6 +36,8 @@ pub struct TickDeps {
     pub channels: Vec<Arc<dyn PullChannel>>,
     /// What waits to be sent; `None` where this process cannot tell.
     pub outbox: Option<Arc<dyn Outbox>>,
+    /// The engine of this process.
+    pub engine: Arc<dyn EngineWatch>,
     /// How long what is kept.
     pub retention: Retention,
     /// Who runs the tick.
@@ -53,6 +56,32 @@ impl fmt::Debug for TickDeps {
 pub trait Outbox: Send + Sync {
     /// How many receivers have not heard everything yet. Bounded in what it reads; then the number is a lower bound.
     fn behind(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+}
+
+/// How an engine does.
+pub trait EngineWatch: Send + Sync {
+    /// A look at it. Errors: the store's.
+    fn look(&self) -> BoxFuture<'_, Result<EngineFacts, StoreError>>;
+}
+
+/// What the picture says about the engine. Numbers are those of the process that takes the picture, since it started,
+/// unless they say otherwise; an engine leaves out what it does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EngineFacts {
+    /// Such as `local`.
+    pub kind: &'static str,
+    /// Wake-ups of all processes that are not sent yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending_wakes: Option<u64>,
+    /// Wake-ups in a row that could not be sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_wakes: Option<u64>,
+    /// Workflow tasks that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow_task_failures: Option<u64>,
+    /// Workflows that this build cannot host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set_aside: Option<u64>,
 }
 
 /// How long what is kept.

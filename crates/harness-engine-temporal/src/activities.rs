@@ -261,7 +261,11 @@ impl Activities {
     }
 
     /// Tells the server that the execution is alive, and the execution when it is no longer wanted.
-    async fn beat(&self, ctx: &TemporalContext, cancel: &CancellationToken) -> std::convert::Infallible {
+    pub(crate) async fn beat(
+        &self,
+        ctx: &TemporalContext,
+        cancel: &CancellationToken,
+    ) -> std::convert::Infallible {
         let timeout = ctx.info().heartbeat_timeout.unwrap_or(Duration::from_secs(10));
         let mut beats = tokio::time::interval(timeout / BEATS_PER_TIMEOUT);
         loop {

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use harness_journal::{Host, HostParts};
+use harness_model::WorkflowId;
 use harness_ports::{
     ActivityHost, Capabilities, Clock, Delivered, Delivery, Engine, EngineError, IdSource, Store,
     WorkflowDefinition,
@@ -15,11 +16,13 @@ use crate::{
     activities::Activities,
     asides::Asides,
     connection::connect,
+    contact::Contact,
     driver::TemporalDriver,
     heartbeat, labels,
     meter::Failures,
     reporter::Reporter,
     running::Running,
+    terminate,
     wakes::{Wakes, Ways},
     worker::WorkerThread,
 };
@@ -101,6 +104,7 @@ impl TemporalEngine {
                 task_queue: options.task_queue.clone(),
                 id_prefix: options.id_prefix.clone(),
             },
+            Contact::new(options.sweep_interval),
         );
         drop(driver.wakes.set(Arc::clone(&wakes)));
         let (failures, asides) = (Failures::default(), Asides::default());
@@ -122,6 +126,7 @@ impl TemporalEngine {
             })?)
         };
         wakes.sweep(options.sweep_interval);
+        wakes.keep_in_touch(options.sweep_interval);
         if options.hands != Hands::None {
             wakes.audit(options.audit_interval);
         }
@@ -162,6 +167,15 @@ impl TemporalEngine {
         ended
     }
 
+    /// Waits until the worker of this process has ended, by itself or because it was told to; without one it waits forever.
+    /// One that ends by itself is not started again: end the process.
+    pub async fn worker_ended(&self) {
+        match &self.worker {
+            Some(worker) => worker.over().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// How many workflows of the journal have state in memory now.
     pub fn workflows_in_memory(&self) -> usize {
         self.host.workflows_in_memory()
@@ -195,5 +209,18 @@ impl Engine for TemporalEngine {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { atomic_publish: true, many_workers: true, unbegun_waits: true, losses_first: false }
+    }
+
+    fn outage(&self) -> Option<String> {
+        let silence = self.wakes.contact.lost_for()?;
+        Some(format!("Temporal has not answered for {} s", silence.as_secs()))
+    }
+
+    fn forget<'a>(&'a self, workflow_id: &'a WorkflowId) -> BoxFuture<'a, Result<(), EngineError>> {
+        let ways = &self.wakes.ways;
+        Box::pin(async move {
+            let ended = terminate::end(&ways.client, ways.id_of(workflow_id)).await;
+            ended.map(drop).map_err(|error| EngineError::Unavailable(error.to_string()))
+        })
     }
 }

@@ -28,12 +28,14 @@ use crate::{
 const WORKFLOW: &str = "HeartbeatWorkflow";
 const SCHEDULE_ID: &str = "tiny-harness-heartbeat";
 const WORKFLOW_ID: &str = "tiny-harness-heartbeat-run";
-/// How long a tick may take.
-const TICK_LIMIT: Duration = Duration::from_secs(60);
+/// How long a tick may take: three steps of 60 s each, and what lies between them.
+const TICK_LIMIT: Duration = Duration::from_secs(200);
+/// After this long without a sign of life the worker that ticks counts as dead, and the next tick may come.
+const BEAT_TIMEOUT: Duration = Duration::from_secs(15);
 /// The shortest interval that Temporal takes.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// What an agent does from time to time. A tick has 60 s; when it fails, the next one comes nevertheless.
+/// What an agent does from time to time. A tick has 200 s; when it fails, the next one comes nevertheless.
 pub trait Heartbeat: Send + Sync {
     /// One tick. The error says what went wrong, for the log; Temporal sees only that something did.
     fn tick(&self) -> BoxFuture<'static, Result<(), String>>;
@@ -53,6 +55,7 @@ impl HeartbeatWorkflow {
         _input: temporalio_common::data_converters::RawValue,
     ) -> WorkflowResult<()> {
         let options = ActivityOptions::with_start_to_close_timeout(TICK_LIMIT)
+            .heartbeat_timeout(BEAT_TIMEOUT)
             .retry_policy(RetryPolicy::builder().maximum_attempts(1).build())
             .build();
         ctx.execute_activity(Tick, (), options).await?;
@@ -82,14 +85,19 @@ impl ExecutableActivity for Tick {
 
     fn execute(
         receiver: Option<Arc<Activities>>,
-        _ctx: ActivityContext,
+        ctx: ActivityContext,
         _input: (),
     ) -> BoxFuture<'static, Result<(), ActivityError>> {
         Box::pin(async move {
             let activities = receiver.ok_or_else(|| failure("tick without its host"))?;
             let heartbeat = activities.heartbeat.as_ref();
             let tick = heartbeat.ok_or_else(|| failure("this worker has no heartbeat"))?.tick();
-            match activities.host.halt.run_until_cancelled(tick).await {
+            let halt = activities.host.halt.child_token();
+            let ended = tokio::select! {
+                ended = halt.run_until_cancelled(tick) => ended,
+                never = activities.beat(&ctx, &halt) => match never {},
+            };
+            match ended {
                 Some(Ok(())) => Ok(()),
                 Some(Err(reason)) => {
                     tracing::warn!(reason, "the heartbeat failed");
@@ -99,6 +107,17 @@ impl ExecutableActivity for Tick {
             }
         })
     }
+}
+
+/// Makes the schedule by which one of the workers of the task queue ticks every `interval`, at least 1 s. One that is there
+/// stays as it is. Errors: see [`AdminError`].
+pub async fn ensure_heartbeat(
+    address: &Address,
+    id_prefix: &str,
+    task_queue: &str,
+    interval: Duration,
+) -> Result<(), AdminError> {
+    ensure(&connect(address).await?, id_prefix, task_queue, interval).await
 }
 
 /// Makes the schedule. One that is there stays as it is.

@@ -22,6 +22,7 @@ use temporalio_client::{
 use tokio::sync::Semaphore;
 
 use crate::{
+    contact::Contact,
     payload,
     protocol::{WAKE, WORKFLOW},
     reporter::Reporter,
@@ -56,15 +57,16 @@ pub(crate) struct Wakes {
     places: Arc<Semaphore>,
     queue: Arc<Semaphore>,
     failed_in_a_row: AtomicU64,
+    pub(crate) contact: Contact,
     /// The senders and the sweeps.
-    group: TaskGroup,
+    pub(crate) group: TaskGroup,
 }
 
 impl Wakes {
-    pub(crate) fn new(host: Arc<Host>, reporter: Reporter, ways: Ways) -> Arc<Self> {
+    pub(crate) fn new(host: Arc<Host>, reporter: Reporter, ways: Ways, contact: Contact) -> Arc<Self> {
         let (places, queue) = (Semaphore::new(SENDING_MAX).into(), Semaphore::new(WAITING_MAX).into());
         let (failed_in_a_row, group) = (AtomicU64::new(0), TaskGroup::new());
-        Arc::new(Self { host, ways, reporter, places, queue, failed_in_a_row, group })
+        Arc::new(Self { host, ways, reporter, places, queue, failed_in_a_row, contact, group })
     }
 
     /// Wake-ups in a row that could not be sent.
@@ -128,6 +130,7 @@ impl Wakes {
         match sent {
             Ok(_) => {
                 self.failed_in_a_row.store(0, Ordering::Relaxed);
+                self.contact.made();
                 Ok(())
             }
             Err(error) => {

@@ -1,13 +1,6 @@
 //! The Temporal worker of this process.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::{sync::Arc, thread, time::Duration};
 
 use temporalio_client::Client;
 use temporalio_common::telemetry::{TelemetryOptions, metrics::CoreMeter};
@@ -40,7 +33,7 @@ const SLOTS: usize = 100;
 /// A worker on a thread of its own: its future stays on one thread, as its workflows do.
 pub(crate) struct WorkerThread {
     stop: CancellationToken,
-    running: Arc<AtomicBool>,
+    over: CancellationToken,
     /// Ends with the worker.
     ended: tokio::sync::Mutex<Option<oneshot::Receiver<()>>>,
 }
@@ -61,28 +54,33 @@ impl WorkerThread {
         options: &EngineOptions,
         drain_grace: Duration,
     ) -> Result<Self, WorkerError> {
-        let (stop, running) = (CancellationToken::new(), Arc::new(AtomicBool::new(true)));
+        let (stop, over) = (CancellationToken::new(), CancellationToken::new());
         let (ready, is_ready) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let handle = tokio::runtime::Handle::current();
-        let (token, options, runs) = (stop.clone(), options.clone(), Arc::clone(&running));
+        let (token, options, runs) = (stop.clone(), options.clone(), over.clone().drop_guard());
         let spawned = thread::Builder::new().name("temporal-worker".to_owned()).spawn(move || {
             handle.block_on(async {
                 let worker = build(client, activities, failures, &options, drain_grace);
                 run(worker, token, ready).await;
             });
-            runs.store(false, Ordering::Relaxed);
+            drop(runs);
             let _nobody_waits = end.send(());
         });
         let failed = |reason: String| WorkerError { reason };
         spawned.map_err(|error| failed(error.to_string()))?;
         is_ready.await.map_err(|_| failed("its thread ended".to_owned()))?.map_err(failed)?;
-        Ok(Self { stop, running, ended: tokio::sync::Mutex::new(Some(ended)) })
+        Ok(Self { stop, over, ended: tokio::sync::Mutex::new(Some(ended)) })
     }
 
     /// Whether it works.
     pub(crate) fn is_running(&self) -> bool {
-        self.running.load(Ordering::Relaxed)
+        !self.over.is_cancelled()
+    }
+
+    /// Waits until it does not work any more.
+    pub(crate) async fn over(&self) {
+        self.over.cancelled().await;
     }
 
     /// Takes no more tasks; those that run go on.

@@ -88,6 +88,7 @@ impl Host {
                 // Stays announced: sent again by a process that can deliver it.
                 Err(
                     error @ (EngineError::Stopping
+                    | EngineError::Unavailable(_)
                     | EngineError::UnknownType(_)
                     | EngineError::SetAside { .. }),
                 ) => {

@@ -95,6 +95,19 @@ pub trait Engine: Send + Sync {
 
     /// What this engine promises.
     fn capabilities(&self) -> Capabilities;
+
+    /// What the engine needs beside the store and has not reached lately, for the operator; `None` when all is well, and
+    /// of engines that need nothing. Deliveries are taken all the same: their consequences wait.
+    fn outage(&self) -> Option<String> {
+        None
+    }
+
+    /// To be called after everything of a workflow was deleted from the store: ends what drives it elsewhere, which would
+    /// find nothing and end by itself, only later. Nothing to end is fine.
+    /// Errors: what drives it is still there; the call may be repeated.
+    fn forget<'a>(&'a self, _workflow_id: &'a WorkflowId) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// Why an engine could not do something. Nothing happened, unless it says otherwise.
@@ -106,6 +119,9 @@ pub enum EngineError {
     /// The engine is stopping; try again after the restart.
     #[error("the engine is stopping; try again in a moment")]
     Stopping,
+    /// What the engine needs beside the store does not answer, or refuses.
+    #[error("the engine cannot do that now: {0}")]
+    Unavailable(String),
     /// No workflow of this type is registered.
     #[error("no workflow type {0:?} is registered")]
     UnknownType(String),
@@ -124,7 +140,7 @@ impl EngineError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Store(error) => error.code(),
-            Self::Stopping | Self::UnknownType(_) => codes::HARNESS_ERROR,
+            Self::Stopping | Self::Unavailable(_) | Self::UnknownType(_) => codes::HARNESS_ERROR,
             Self::SetAside { .. } => codes::STATE_INVALID,
         }
     }

@@ -38,21 +38,39 @@ pub fn default_download_dir(xdg_cache_home: Option<&OsStr>, home: Option<&OsStr>
 }
 
 impl BinarySource {
-    /// The program that would be run, when it need not be fetched. Whether it works is not looked at.
+    /// The program that would be run, when it need not be fetched.
     pub fn at_hand(&self) -> Option<PathBuf> {
-        let cached = || self.download_dir.as_deref().map(|folder| folder.join(fetch::file_name()));
-        let found = self.binary_path.clone().or_else(|| self.search_path.as_deref().and_then(on_path));
-        found.or_else(cached).filter(|path| is_executable(path))
+        self.look().ok().flatten()
+    }
+
+    /// Finds the program that a start would run, without fetching anything; `None`: a start would fetch it first.
+    /// Errors: a start would refuse what is there.
+    pub fn look(&self) -> Result<Option<PathBuf>, BinaryError> {
+        if self.binary_path.is_some() {
+            return self.chosen().transpose();
+        }
+        if let Some(path) = self.search_path.as_deref().and_then(on_path) {
+            return Ok(Some(path));
+        }
+        let Some(folder) = self.download_dir.as_deref() else { return Ok(None) };
+        if !exists(folder)? {
+            return Ok(None);
+        }
+        check_owner(folder)?;
+        let cached = folder.join(fetch::file_name());
+        if exists(&cached)? { trusted(cached).map(Some) } else { Ok(None) }
+    }
+
+    fn chosen(&self) -> Option<Result<PathBuf, BinaryError>> {
+        let path = self.binary_path.as_ref()?;
+        let runs = is_executable(path);
+        Some(if runs { Ok(path.clone()) } else { Err(BinaryError::NotExecutable { path: path.clone() }) })
     }
 
     /// Finds the program, or fetches it; the latter may take minutes.
     pub(crate) async fn find(&self) -> Result<PathBuf, BinaryError> {
-        if let Some(path) = &self.binary_path {
-            return if is_executable(path) {
-                Ok(path.clone())
-            } else {
-                Err(BinaryError::NotExecutable { path: path.clone() })
-            };
+        if let Some(chosen) = self.chosen() {
+            return chosen;
         }
         if let Some(path) = self.search_path.as_deref().and_then(on_path) {
             return Ok(path);
@@ -66,9 +84,13 @@ impl BinarySource {
         if !exists(&cached)? {
             fetch::fetch(&cached).await.map_err(|cause| BinaryError::Fetch { cause })?;
         }
-        check_owner(&cached)?;
-        if is_executable(&cached) { Ok(cached) } else { Err(BinaryError::NotExecutable { path: cached }) }
+        trusted(cached)
     }
+}
+
+fn trusted(cached: PathBuf) -> Result<PathBuf, BinaryError> {
+    check_owner(&cached)?;
+    if is_executable(&cached) { Ok(cached) } else { Err(BinaryError::NotExecutable { path: cached }) }
 }
 
 fn on_path(search_path: &OsStr) -> Option<PathBuf> {

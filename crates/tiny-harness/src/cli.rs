@@ -36,6 +36,9 @@ pub(crate) enum Command {
     /// Look at tasks of an agent, cancel one, or purge one of this installation.
     #[command(subcommand)]
     Tasks(TasksCommand),
+    /// Look after the schedule by which an agent on Temporal ticks.
+    #[command(subcommand)]
+    Schedules(SchedulesCommand),
     /// Check or show the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -192,6 +195,13 @@ pub(crate) enum TasksCommand {
         /// Id of the task, as `tasks list` prints it.
         task: String,
     },
+}
+
+/// What to do with schedules.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SchedulesCommand {
+    /// Delete the heartbeat schedule. The next worker that starts makes it again, with the interval that is then configured.
+    Delete,
 }
 
 /// What to do with the configuration.

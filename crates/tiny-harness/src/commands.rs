@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod mcp_demo;
 pub(crate) mod purge;
+pub(crate) mod schedules;
 pub(crate) mod serve;
 pub(crate) mod tasks;
 pub(crate) mod worker;

@@ -12,7 +12,7 @@ pub(crate) mod temporal;
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, time::Duration};
 
 use harness_a2a::{A2aConfig, A2aService, AddressGuard, PushKey, SecurityScheme, StaticToken};
-use harness_activities::{Activities, ActivityObserver, ContextSettings, Deps};
+use harness_activities::{Activities, ActivityObserver, ContextSettings, Deps, Tick};
 use harness_agent::{ModelPrice, Retries, RetryPolicy, TaskDefinition, TaskSettings};
 use harness_model::{AgentId, ParticipantId};
 use harness_ports::{Clock, IdSource, Store, TaskGroup, ToolSource};
@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 
 pub(crate) use store::OpenStore;
 
-use self::engine::{Parts, Role, RunningEngine};
+use self::engine::{EngineSlot, Parts, Role, RunningEngine};
 use crate::{
     config::{Config, Security, TemporalConfig, TemporalMode},
     failure::Failure,
@@ -92,7 +92,9 @@ impl Harness {
             context: context_settings(config),
             observer: options.observer.clone(),
         };
-        let parts = parts(config, deps, Arc::clone(&ids));
+        let slot = EngineSlot::of(config);
+        let tick = heartbeat::tick(config, shared_store, Arc::clone(&clock), Arc::clone(&slot) as _);
+        let parts = parts(config, deps, Arc::clone(&ids), Arc::clone(&tick));
         let engine = match RunningEngine::start(config, role, parts).await {
             Ok(engine) => engine,
             Err(failure) => {
@@ -102,12 +104,12 @@ impl Harness {
                 return Err(failure);
             }
         };
-        let tick = heartbeat::tick(config, shared_store, Arc::clone(&clock));
+        slot.fill(&engine);
         let mut harness = Self {
             base_url: String::new(),
             server: TaskGroup::new(),
             service: None,
-            ticks: heartbeat::start(tick, config.heartbeat.interval),
+            ticks: ticks(config, &engine, tick),
             tools_group,
             engine,
             tools: extras.tools,
@@ -156,6 +158,11 @@ impl Harness {
         Ok(service)
     }
 
+    /// Waits until the engine can work no more, though nobody stopped it. The log has the reason.
+    pub(crate) async fn failed(&self) {
+        self.engine.failed().await;
+    }
+
     /// Stops in order: no more ticks, no new requests, activities may end within the grace, tool servers leave, the store closes.
     /// Tasks that were at work go on at the next start; none is canceled. Returns whether everything ended by itself.
     pub(crate) async fn stop(self) -> bool {
@@ -172,14 +179,20 @@ impl Harness {
     }
 }
 
+/// The timer of the tick, unless the engine has schedules.
+fn ticks(config: &Config, engine: &RunningEngine, tick: Arc<Tick>) -> TaskGroup {
+    if engine.has_schedules() { TaskGroup::new() } else { heartbeat::start(tick, config.heartbeat.interval) }
+}
+
 /// What the engine gets: the activities of this build, and its one kind of workflow.
-fn parts(config: &Config, deps: Deps, ids: Arc<dyn IdSource>) -> Parts {
+fn parts(config: &Config, deps: Deps, ids: Arc<dyn IdSource>, tick: Arc<Tick>) -> Parts {
     Parts {
         store: Arc::clone(&deps.store),
         clock: Arc::clone(&deps.clock),
         ids,
         activities: Arc::new(Activities::new(deps)),
         workflows: vec![Arc::new(TaskDefinition::new(task_settings(config)))],
+        tick,
     }
 }
 

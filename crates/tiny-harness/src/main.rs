@@ -85,6 +85,11 @@ async fn run(cli: Cli, env: BTreeMap<String, String>) -> Result<Option<Stopped>,
             let config = || load_config(file, &env);
             commands::tasks::run(command, default_url, &config, &env).await.map(|()| None)
         }
+        Command::Schedules(command) => {
+            let config = load_config(file, &env)?;
+            let _logs = logs(LogLevel::Error, LogTarget::Stderr, &config)?;
+            commands::schedules::run(&command, &config).await.map(|()| None)
+        }
         Command::Config(command) => {
             let config = load_config(file, &env)?;
             commands::config::run(&command, &config);

@@ -16,9 +16,11 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(session: &Session, arguments: &[String]) -> Outcome {
+    // The demo runs on the local engine. A newcomer's first build is much shorter without the other one. The price: who builds
+    // everything later compiles most crates again, because their features differ.
     // This process makes room for the demo, so that the terminal and Ctrl-C belong to it alone.
     let error = process::command(session, CARGO)
-        .args(["run", "--package", "tiny-harness", "--", "demo"])
+        .args(["run", "--package", "tiny-harness", "--no-default-features", "--", "demo"])
         .args(arguments)
         .exec();
     Err(Failure::new(format!("cannot run the demo: {error}")))

@@ -36,6 +36,8 @@ pub(crate) enum Unready {
     Store,
     /// The engine takes no deliveries.
     Engine,
+    /// What the engine needs does not answer.
+    Outage,
 }
 
 impl fmt::Display for Unready {
@@ -44,6 +46,7 @@ impl fmt::Display for Unready {
             Self::Draining => "draining",
             Self::Store => "the store takes no writes",
             Self::Engine => "the engine takes no deliveries",
+            Self::Outage => "the engine's server does not answer",
         })
     }
 }
@@ -55,7 +58,8 @@ impl A2aService {
         self.inner.draining.cancel();
     }
 
-    /// Whether this process can take work: it writes to the store and asks the engine.
+    /// Whether this process can take work: it writes to the store, asks the engine, and hears whether the engine reaches
+    /// what it needs.
     pub(crate) async fn readiness(&self) -> Result<(), Unready> {
         let inner = &self.inner;
         if inner.draining.is_cancelled() {
@@ -69,8 +73,15 @@ impl A2aService {
         }
         let nobody = delivery(&TaskId::from(NO_WORKFLOW)).map_err(|_| Unready::Engine)?;
         match timeout(PROBE_TIME, inner.engine.deliver(nobody)).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Unready::Engine),
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) | Err(_) => return Err(Unready::Engine),
+        }
+        match inner.engine.outage() {
+            None => Ok(()),
+            Some(reason) => {
+                warn!(reason, "not ready");
+                Err(Unready::Outage)
+            }
         }
     }
 
@@ -93,6 +104,10 @@ impl A2aService {
             Some(deleted) => deleted,
             None => inner.delete(task_id, DeleteWhen::Always).await?,
         };
+        if let Err(error) = inner.engine.forget(&WorkflowId::from(task_id)).await {
+            // It holds no content, and ends by itself when it next looks for its task.
+            warn!(%task_id, %error, "the workflow of a purged task is still there");
+        }
         info!(%task_id, rows = deleted.values().sum::<u64>(), "a task was purged");
         Ok(deleted)
     }
@@ -112,7 +127,9 @@ impl Inner {
                 warn!(%task_id, %error, "a task is purged that cannot be canceled");
                 return Ok(());
             }
-            Err(error @ (EngineError::Store(_) | EngineError::Stopping)) => return Err(error.into()),
+            Err(error @ (EngineError::Store(_) | EngineError::Stopping | EngineError::Unavailable(_))) => {
+                return Err(error.into());
+            }
         };
         let mut log = self.store.follow(task_id, cursor);
         let ended = async {

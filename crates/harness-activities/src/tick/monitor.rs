@@ -9,7 +9,7 @@ use harness_model::{TaskState, Timestamp};
 use harness_ports::{OldestTasks, Record, RowKind, StoreError, TaskCursor, TaskFields, Write, WriteBatch};
 use serde::Serialize;
 
-use super::Tick;
+use super::{EngineFacts, Tick};
 
 /// Unfinished tasks that the picture shows, those at work first.
 const TASKS_MAX: usize = 200;
@@ -38,6 +38,7 @@ struct Picture {
     /// How long the most overdue timer is due; zero when none is.
     timer_lag_ms: u64,
     ticks: Ticks,
+    engine: EngineFacts,
     process: Process,
 }
 
@@ -159,6 +160,7 @@ async fn take(tick: &Tick, now: Timestamp) -> Result<Picture, StoreError> {
         },
         timer_lag_ms: first_timer.map_or(0, |timer| millis(now.since(timer.due_at))),
         ticks: Ticks { completed: tick.completed(), failed: tick.failed() },
+        engine: deps.engine.look().await?,
         process: Process {
             version: deps.process.version.clone(),
             pid: deps.process.pid,

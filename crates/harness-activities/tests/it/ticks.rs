@@ -9,7 +9,9 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use harness_activities::{Outbox, ProcessInfo, Retention, STEP_TIME, Tick, TickDeps};
+use harness_activities::{
+    EngineFacts, EngineWatch, Outbox, ProcessInfo, Retention, STEP_TIME, Tick, TickDeps,
+};
 use harness_model::{
     CodedError, Content, ContextId, HelpRequest, Lifecycle, StatusChange, SubState, TaskExtension, TaskId,
     TaskRecord, TaskState, Timestamp, codes,
@@ -36,6 +38,16 @@ impl SetClock {
 impl Clock for SetClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+struct Watch;
+
+impl EngineWatch for Watch {
+    fn look(&self) -> BoxFuture<'_, Result<EngineFacts, StoreError>> {
+        let facts =
+            EngineFacts { kind: "of the test", workflow_task_failures: Some(2), ..EngineFacts::default() };
+        Box::pin(async { Ok(facts) })
     }
 }
 
@@ -126,6 +138,7 @@ pub(crate) fn deps(
     channels: Vec<Channel>,
 ) -> TickDeps {
     TickDeps {
+        engine: Arc::new(Watch),
         store: Arc::clone(store),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         channels: channels.into_iter().map(|channel| Arc::new(channel) as Arc<dyn PullChannel>).collect(),
@@ -200,6 +213,7 @@ async fn the_picture_shows_numbers_and_nothing_that_was_said() {
         },
         "timer_lag_ms": 5,
         "ticks": {"completed": 0, "failed": 0},
+        "engine": {"kind": "of the test", "workflow_task_failures": 2},
         "process": {"version": "1.2.3", "pid": 42, "host": "abc", "started_at": day(0).to_rfc3339()},
     });
     assert_eq!(seen, expected);

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use harness_engine_temporal::{ConnectError, Hands, Poller, WorkerState, inspect};
 use harness_model::WorkflowId;
+use harness_ports::Engine;
+use harness_temporal_server::State;
+use harness_testkit::{MemoryStore, TemporalServer};
 
 use crate::{
     doings::{ECHO, GATE},
@@ -103,4 +106,27 @@ async fn health_tells_of_wake_ups_workers_and_broken_workflows() {
     crate::world::in_time("the trouble is told", troubled).await;
     front.kill().await;
     without.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_does_not_answer_is_an_outage_until_it_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = || State::File(directory.path().join("temporal.sqlite3"));
+    let Some(server) = TemporalServer::start_with(|options| options.state = state()).await else { return };
+    let port = server.address().port();
+    let world = World::over(server, MemoryStore::new(), None);
+    let process = world.process("a server", Hands::None).await;
+    assert_eq!(process.engine.outage(), None);
+    let World { server, .. } = world;
+    server.stop().await;
+    let outage = until("the outage is noticed", || async { process.engine.outage() }).await;
+    assert!(outage.starts_with("Temporal has not answered for "), "{outage}");
+    let server = TemporalServer::start_with(|options| {
+        options.state = state();
+        options.port = Some(port);
+    });
+    let server = server.await.unwrap();
+    until("it answers again", || async { process.engine.outage().is_none().then_some(()) }).await;
+    process.kill().await;
+    server.stop().await;
 }

@@ -58,6 +58,7 @@ macro_rules! engine_conformance {
             a_drain_records_what_ends_and_cancels_nothing
             a_drain_begins_only_what_could_not_begin_later
             parked_workflows_do_not_stay_in_memory
+            a_forgotten_workflow_leaves_nothing_behind
         }
     };
     (@cases $make:expr, $($case:ident)*) => {

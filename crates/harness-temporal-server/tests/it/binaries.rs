@@ -39,9 +39,15 @@ async fn a_fetched_program_is_run_as_long_as_nobody_else_can_change_it() {
         let blamed = if folder_mode == 0o700 { cached.as_path() } else { folder.path() };
         assert_eq!((path.as_path(), *why), (blamed, "can be written by others"), "{folder_mode:o} {mode:o}");
         assert!(error.to_string().contains("chmod go-w"), "{error}");
+        let looked = fetched(folder.path()).binary.look().unwrap_err();
+        assert_eq!(looked.to_string(), error.to_string(), "a look finds the same");
     }
     set_mode(folder.path(), 0o700);
     set_mode(&cached, 0o755);
+    assert_eq!(fetched(folder.path()).binary.look().unwrap(), Some(cached));
+    let nowhere = folder.path().join("nowhere");
+    assert_eq!(fetched(&nowhere).binary.look().unwrap(), None, "a start would fetch it");
+    assert!(!nowhere.exists(), "a look makes nothing");
     DevServer::start(fetched(folder.path())).await.unwrap().stop().await;
 }
 

@@ -1,5 +1,8 @@
 //! `tiny-harness doctor`: finds out what works here, and says what to do about what does not.
 
+#[cfg(feature = "temporal")]
+mod temporal;
+
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use futures::StreamExt;
@@ -40,6 +43,8 @@ pub(crate) async fn run(
         findings.note("configuration", note);
     }
     store(config, &mut findings).await;
+    #[cfg(feature = "temporal")]
+    temporal::look(config, &mut findings).await;
     keys(config, &mut findings).await;
     tools(config, env, program, &mut findings).await;
     for provider in &config.models.providers {

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use harness_a2a::{ClientError, OwnRequests, purge_task};
 use harness_model::{TaskId, codes, one_line};
 use harness_ports::{Clock, DeleteWhen, Store, StoreError, Write, WriteBatch};
+use harness_store::PostgresUse;
 
 use crate::{
     config::Config,
@@ -27,13 +28,20 @@ pub(crate) async fn run(config: &Config, task: &str, url: Option<&str>) -> Resul
         return Err(Failure::general(text));
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let deleted = match OpenStore::open_unused(config).await? {
+    // Other processes may be at work on a store that they share. Whoever has one alone does it itself.
+    let store = if harness::store_is_shared(config) {
+        Some(OpenStore::open(config, PostgresUse::Shared, None).await?)
+    } else {
+        OpenStore::open_unused(config).await?
+    };
+    let (deleted, ended) = match store {
         Some(store) => {
             let deleted = here(&*store.shared(), &*clock, task).await;
             store.close().await;
-            deleted.map_err(|error| Failure::general(format!("[{}] {error}", error.code())))?
+            let deleted = deleted.map_err(|error| Failure::general(format!("[{}] {error}", error.code())))?;
+            (deleted, end_workflow(config, task).await)
         }
-        None => by_server(config, clock, task, url).await?,
+        None => (by_server(config, clock, task, url).await?, Ok(())),
     };
     if deleted.is_empty() {
         output::line(&format!("there is nothing of task {}", one_line(task)));
@@ -41,10 +49,39 @@ pub(crate) async fn run(config: &Config, task: &str, url: Option<&str>) -> Resul
     for (kind, rows) in deleted {
         output::line(&format!("{:<16}  {rows}", one_line(&kind)));
     }
+    ended.map_err(|failure| {
+        let text = "the task is deleted; what drives it in Temporal is not ended, and ends by itself when it next looks \
+                    for its task. Purge again to end it now";
+        Failure { lines: [vec![format!("error: {text}")], failure.lines].concat(), ..failure }
+    })
+}
+
+/// Ends the Temporal workflow of a task. The rows are gone by now: whatever wakes the workflow finds nothing, and nobody
+/// begins it anew. The other way round, a process that finds the task unfinished would.
+#[cfg(feature = "temporal")]
+async fn end_workflow(config: &Config, task: &str) -> Result<(), Failure> {
+    use harness_model::WorkflowId;
+
+    use crate::harness::temporal::{self, Visit};
+
+    let Some(table) = &config.temporal else { return Ok(()) };
+    temporal::visit(config, table, async |visit| match visit {
+        Visit::Nothing => Ok(()),
+        Visit::Server(address) => {
+            let ended = harness_engine_temporal::terminate(address, "", &WorkflowId::new(task)).await;
+            ended.map(drop).map_err(|error| Failure::general(format!("[{}] {error}", error.code())))
+        }
+    })
+    .await
+}
+
+#[cfg(not(feature = "temporal"))]
+#[expect(clippy::unused_async, reason = "the other build asks a server")]
+async fn end_workflow(_config: &Config, _task: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Nobody is at work on anything: the store was not in use.
+/// Nobody is at work on the task, or what they still do is not kept: activities write only what has a task.
 async fn here(store: &dyn Store, clock: &dyn Clock, task: &str) -> Result<BTreeMap<String, u64>, StoreError> {
     let write = Write::DeleteTask { task_id: TaskId::from(task), when: DeleteWhen::Always };
     let deleted = store.commit(WriteBatch::new(clock.now(), vec![write])).await?.deleted;

@@ -38,12 +38,18 @@ pub(crate) async fn run(
     let options = StartOptions { env, program, on_commit, observer: Some(Arc::new(ActivityLog)) };
     let harness = Harness::start(config, role(&args, config), options).await?;
     output::problem(&format!("serving {} at {}", config.card.name, harness.base_url));
-    let stopped = stop.await;
+    let stopped = tokio::select! {
+        biased;
+        stopped = stop => Ok(stopped),
+        () = harness.failed() => Err(Failure::general(
+            "the Temporal worker of this process ended by itself, see the log; start the process again",
+        )),
+    };
     output::problem("stopping; tasks at work go on at the next start");
     if !harness.stop().await {
         tracing::warn!("not everything ended within the grace; it goes on at the next start");
     }
-    Ok(stopped)
+    stopped
 }
 
 /// Only with a server elsewhere can there be workers elsewhere.

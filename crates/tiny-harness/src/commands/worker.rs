@@ -27,10 +27,16 @@ pub(crate) async fn run(
     let harness = Harness::start(config, Role::Worker, options).await?;
     let queue = config.temporal.as_ref().map_or("", |temporal| temporal.table.task_queue.as_str());
     output::problem(&format!("worker of {} on queue {queue}", config.server.agent_id));
-    let stopped = stop.await;
+    let stopped = tokio::select! {
+        biased;
+        stopped = stop => Ok(stopped),
+        () = harness.failed() => Err(Failure::general(
+            "the Temporal worker of this process ended by itself, see the log; start the process again",
+        )),
+    };
     output::problem("stopping; tasks at work go on with other workers, or at the next start");
     if !harness.stop().await {
         tracing::warn!("not everything ended within the grace; it goes on elsewhere");
     }
-    Ok(stopped)
+    stopped
 }

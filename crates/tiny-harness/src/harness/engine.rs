@@ -2,8 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
+use harness_activities::{EngineFacts, EngineWatch, Tick};
 use harness_engine_local::{EngineOptions, EngineParts, LocalEngine};
-use harness_ports::{ActivityHost, Clock, Engine, IdSource, Store, WorkflowDefinition};
+use harness_ports::{ActivityHost, Clock, Engine, IdSource, Store, StoreError, WorkflowDefinition};
 
 use crate::{config::Config, failure::Failure};
 
@@ -32,6 +34,46 @@ pub(super) struct Parts {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn IdSource>,
     pub(super) workflows: Vec<Arc<dyn WorkflowDefinition>>,
+    /// What an engine with schedules does when its schedule says so.
+    #[cfg_attr(not(feature = "temporal"), expect(dead_code, reason = "the local engine has no schedules"))]
+    pub(super) tick: Arc<Tick>,
+}
+
+/// The engine as the tick sees it. The tick comes first: an engine with schedules gets it with its parts.
+#[derive(Default)]
+pub(super) struct EngineSlot {
+    #[cfg(feature = "temporal")]
+    pub(super) temporal: Option<super::temporal::Watch>,
+}
+
+impl EngineSlot {
+    /// For the engine that the configuration asks for.
+    #[cfg_attr(not(feature = "temporal"), expect(unused_variables, reason = "there is one engine only"))]
+    pub(super) fn of(config: &Config) -> Arc<Self> {
+        Arc::new(Self {
+            #[cfg(feature = "temporal")]
+            temporal: config.temporal.as_ref().map(|_| super::temporal::Watch::default()),
+        })
+    }
+
+    /// From now on this engine is seen.
+    #[cfg_attr(not(feature = "temporal"), expect(unused_variables, reason = "there is one engine only"))]
+    pub(super) fn fill(&self, engine: &RunningEngine) {
+        #[cfg(feature = "temporal")]
+        if let (Some(watch), RunningEngine::Temporal(running)) = (&self.temporal, engine) {
+            watch.see(&running.engine);
+        }
+    }
+}
+
+impl EngineWatch for EngineSlot {
+    fn look(&self) -> BoxFuture<'_, Result<EngineFacts, StoreError>> {
+        #[cfg(feature = "temporal")]
+        if let Some(watch) = &self.temporal {
+            return Box::pin(watch.look());
+        }
+        Box::pin(async { Ok(EngineFacts { kind: "local", ..EngineFacts::default() }) })
+    }
 }
 
 /// The engine of this process.
@@ -58,6 +100,24 @@ impl RunningEngine {
             workflows: parts.workflows,
         };
         Ok(Self::Local(LocalEngine::start(parts, EngineOptions::default())))
+    }
+
+    /// Whether it ticks by itself, on a schedule that its workers share.
+    pub(super) fn has_schedules(&self) -> bool {
+        match self {
+            Self::Local(_) => false,
+            #[cfg(feature = "temporal")]
+            Self::Temporal(_) => true,
+        }
+    }
+
+    /// Waits until it can work no more, though nobody stopped it.
+    pub(super) async fn failed(&self) {
+        match self {
+            Self::Local(_) => std::future::pending().await,
+            #[cfg(feature = "temporal")]
+            Self::Temporal(running) => running.engine.worker_ended().await,
+        }
     }
 
     /// The engine as servers see it.

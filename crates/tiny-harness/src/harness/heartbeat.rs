@@ -1,9 +1,9 @@
-//! The tick of this process, on a timer: what an engine with schedules does elsewhere.
+//! The tick of this process, and the timer that calls it where no engine with schedules does.
 
 use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use harness_activities::{Outbox, ProcessInfo, Retention, Tick, TickDeps};
+use harness_activities::{EngineWatch, Outbox, ProcessInfo, Retention, Tick, TickDeps};
 use harness_model::{BlockId, Timestamp};
 use harness_ports::{Clock, Store, StoreError, TaskGroup};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -16,14 +16,20 @@ const FIRST_TICK: Duration = Duration::from_secs(2);
 const HOST_DIGITS: usize = 12;
 
 /// The tick over this store.
-pub(super) fn tick(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Tick {
+pub(super) fn tick(
+    config: &Config,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    engine: Arc<dyn EngineWatch>,
+) -> Arc<Tick> {
     let retention = Retention {
         tasks: config.retention.tasks,
         inbox_audit: config.retention.inbox_audit,
         push_configs: config.retention.push_configs,
     };
     let process = process_info(clock.now());
-    Tick::new(TickDeps {
+    Arc::new(Tick::new(TickDeps {
+        engine,
         outbox: Some(Arc::new(PushOutbox(Arc::clone(&store)))),
         store,
         clock,
@@ -32,12 +38,12 @@ pub(super) fn tick(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>
         retention,
         process,
         interval: config.heartbeat.interval,
-    })
+    }))
 }
 
 /// Ticks until the returned group stops. A tick that runs then is dropped; the next process goes on where it was. Ticks never
 /// overlap: one that takes longer than the interval delays the next one.
-pub(super) fn start(tick: Tick, interval: Duration) -> TaskGroup {
+pub(super) fn start(tick: Arc<Tick>, interval: Duration) -> TaskGroup {
     let group = TaskGroup::new();
     let stop = group.stop_token().clone();
     group.spawn(async move {

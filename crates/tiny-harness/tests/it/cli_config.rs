@@ -14,18 +14,19 @@ async fn help_and_usage() {
     Usage: tiny-harness [OPTIONS] <COMMAND>
 
     Commands:
-      serve   Serve the agent over A2A until it is told to stop
-      worker  Work on tasks that servers take, on this or another machine, until it is told to stop.
-              Needs a Temporal server and a store that processes share
-      demo    Watch an agent settle a complaint: real tools, a durable task, a scripted model. Needs no
-              key and no network
-      chat    Talk to an agent: one message, or a conversation
-      tasks   Look at tasks of an agent, cancel one, or purge one of this installation
-      config  Check or show the configuration
-      doctor  Find out whether this configuration works here: store, sign-in keys, plugins, tool
-              servers, and one small call per model provider
-      bench   Measure this machine and this build against the numbers the project holds itself to
-      help    Print this message or the help of the given subcommand(s)
+      serve      Serve the agent over A2A until it is told to stop
+      worker     Work on tasks that servers take, on this or another machine, until it is told to stop.
+                 Needs a Temporal server and a store that processes share
+      demo       Watch an agent settle a complaint: real tools, a durable task, a scripted model. Needs
+                 no key and no network
+      chat       Talk to an agent: one message, or a conversation
+      tasks      Look at tasks of an agent, cancel one, or purge one of this installation
+      schedules  Look after the schedule by which an agent on Temporal ticks
+      config     Check or show the configuration
+      doctor     Find out whether this configuration works here: store, sign-in keys, plugins, tool
+                 servers, and one small call per model provider
+      bench      Measure this machine and this build against the numbers the project holds itself to
+      help       Print this message or the help of the given subcommand(s)
 
     Options:
           --config <FILE>  The configuration file. Without one, local defaults apply; `demo` and `bench`
@@ -86,4 +87,36 @@ async fn secrets_are_masked_wherever_they_could_be_shown() {
     let again = again.display().to_string();
     let checked = with_secrets(["config", "check", "--config", &again]).run().await;
     assert_eq!(checked.code, Some(0), "{checked:?}\n{}", shown.stdout);
+}
+
+#[tokio::test]
+async fn the_configuration_of_the_deployment_page_is_valid() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/deployment.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let rig = Rig::new(SCRIPT);
+    let file = rig.path("deployed.toml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let config = file.display().to_string();
+        let program = tiny_harness(["config", "check", "--config", &config]);
+        program
+            .env("TINY_HARNESS_PUSH_KEY", "AAECAwQFBgcICQoLDA0ODw==")
+            .env("OPENAI_API_KEY", "sk-no-key-at-all")
+    };
+    let checked = check(example).run().await;
+    assert_eq!(
+        (checked.code, checked.stdout.as_str()),
+        (Some(0), "the configuration is valid\n"),
+        "{checked:?}"
+    );
+    // The variant for the container example.
+    let (before, _) = example.split_once("[store.postgres]").unwrap();
+    let composed = format!(
+        "{before}[store.postgres]\nhost = \"postgres\"\ndatabase = \"agents\"\nuser = \"harness\"\ntls = \"disable\"\n\
+         [temporal]\naddress = \"temporal:7233\"\nnamespace = \"orders\"\ntls = false\n"
+    );
+    let checked = check(&composed).run().await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
 }

@@ -29,8 +29,8 @@ mod temporal_crash_demo;
 mod temporal_crash_estate;
 mod temporal_crash_stop;
 mod temporal_crash_upgrade;
-
+mod temporal_operations;
 mod temporal_rig;
-
+mod temporal_switch;
 mod temporal_usage;
 mod tool_servers;

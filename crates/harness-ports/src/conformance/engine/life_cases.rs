@@ -11,7 +11,7 @@ use super::{
     script::{Op, ScriptDefinition, run, run_once, say, timer},
     stage::{Stage, eventually, in_time},
 };
-use crate::{Delivered, EngineError, HistoryEvent, Write, WriteBatch};
+use crate::{DeleteWhen, Delivered, EngineError, HistoryEvent, Write, WriteBatch};
 
 /// A workflow goes on alike after a restart: from its events alone, and from a snapshot and the events after it.
 pub async fn a_snapshot_and_its_tail_equal_the_whole_history(lab: &dyn EngineLab) {
@@ -234,4 +234,26 @@ pub async fn parked_workflows_do_not_stay_in_memory(lab: &dyn EngineLab) {
         let expected = ["started", "signal go", r#"completed echo {"of":"echo"}"#, "signal again"];
         stage.check(&id, &expected).await;
     }
+}
+
+/// A workflow whose rows were deleted and that is forgotten comes back as a new one only, whatever it had under way.
+pub async fn a_forgotten_workflow_leaves_nothing_behind(lab: &dyn EngineLab) {
+    let stage = Stage::open(lab).await;
+    stage
+        .accept("gone", "go", &[run("gate", GATE, vec![say("of the old one")]), run("deaf", DEAF, vec![])])
+        .await;
+    stage.activities.wait("both run", |seen| seen.started.len() == 2).await;
+    stage.accept("gone", "end", &[Op::Close]).await;
+    let gone = WorkflowId::new("gone");
+    let write = Write::DeleteTask { task_id: (&gone).into(), when: DeleteWhen::Always };
+    let now = stage.activities.seen().started[0].started_at;
+    stage.life.store().commit(WriteBatch::new(now, vec![write])).await.unwrap();
+    stage.engine().forget(&gone).await.unwrap();
+    stage.engine().forget(&gone).await.unwrap();
+    assert_eq!(stage.engine().outage(), None, "everything it needs is there");
+    stage.activities.open_gate("gate");
+
+    stage.accept("gone", "again", &[run("echo", ECHO, vec![say("new")])]).await;
+    stage.wait_for("gone", "new").await;
+    stage.check("gone", &["started", "signal again", r#"completed echo {"of":"echo"}"#, "new"]).await;
 }
