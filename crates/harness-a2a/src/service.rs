@@ -12,7 +12,7 @@ mod send;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
-use harness_model::{ParticipantId, Redactor};
+use harness_model::{ParticipantId, Redactor, TraceParent};
 use harness_ports::{Clock, Engine, IdSource, Store, TaskGroup};
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +38,8 @@ pub(crate) struct Call {
     pub(crate) authority: Authority,
     /// Extensions that the caller speaks, in the order of the card.
     pub(crate) activated: Vec<Extension>,
+    /// Where in a trace the caller is.
+    pub(crate) trace: Option<TraceParent>,
     /// Where a stream resumes: entries after this one.
     pub(crate) after: Option<u64>,
     /// Cancelled when the server stops.

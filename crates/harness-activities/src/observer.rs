@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use harness_agent::INVOKE_TOOL;
-use harness_model::{ActivityId, WorkflowId};
+use harness_model::{ActivityId, TraceParent, WorkflowId};
 use harness_ports::{ActivityContext, ActivityFailure, ActivityTask, Clock};
 use serde_json::Value;
 
@@ -29,6 +29,8 @@ pub struct ActivityRun {
     pub name: String,
     /// Registry name of the tool, when it is a tool call.
     pub tool: Option<String>,
+    /// Where in a trace it was asked for.
+    pub trace: Option<TraceParent>,
 }
 
 impl ActivityRun {
@@ -40,6 +42,7 @@ impl ActivityRun {
             run_id: context.run_id.clone(),
             name: task.name.clone(),
             tool: tool.map(str::to_owned),
+            trace: task.trace.clone(),
         }
     }
 }

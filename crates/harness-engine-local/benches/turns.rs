@@ -77,6 +77,7 @@ impl Workflow for Turn {
                     start_to_close: Duration::from_secs(60),
                     on_crash: OnCrash::Rerun,
                 },
+                trace: None,
             }),
         ])
     }
@@ -167,6 +168,7 @@ impl Bench {
             name: "message.v1".to_owned(),
             payload: json!({ "message_id": id, "sender": "bench" }),
             dedupe_key: Some(format!("bench/{id}")),
+            trace: None,
         };
         let delivery = Delivery {
             workflow_id: WorkflowId::new(&id),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use harness_model::{ActivityId, TaskId, TimerId, WorkflowId};
+use harness_model::{ActivityId, TaskId, TimerId, TraceParent, WorkflowId};
 use harness_ports::{
     ActivityFailure, ActivityTask, Admission, Command, Committed, EventKind, HistoryEvent, OnCrash, Signal,
     StartWorkflow, Workflow, WorkflowDefinition, Write,
@@ -30,6 +30,8 @@ pub(crate) struct Instance {
     /// Events included in the newest snapshot.
     snapshot_seq: u64,
     announced: HashMap<ActivityId, Announced>,
+    /// Where in a trace the signal came from that the events of now follow from.
+    trace: Option<TraceParent>,
     cursor: Cursor,
 }
 
@@ -57,6 +59,7 @@ struct Announced {
     by: By,
     /// Its name, when it must not be executed twice.
     once: Option<String>,
+    trace: Option<TraceParent>,
 }
 
 /// Who asked for an activity.
@@ -72,7 +75,7 @@ impl Announced {
     fn of(task: &ActivityTask) -> Self {
         let by = if outbox::is_outbound(task) { By::Host } else { By::Workflow };
         let once = (task.options.on_crash == OnCrash::ReportUnknown).then(|| task.name.clone());
-        Self { by, once }
+        Self { by, once, trace: task.trace.clone() }
     }
 }
 
@@ -95,6 +98,7 @@ impl Instance {
             next_seq: 0,
             snapshot_seq: 0,
             announced: HashMap::new(),
+            trace: None,
             cursor: Cursor::Known(None),
         }
     }
@@ -156,6 +160,7 @@ impl Instance {
     ) -> Result<Admission, Unfit> {
         let (mut workflow, input) =
             guarded(|| (definition.create(), definition.prepare_start(start.input.clone())))?;
+        self.trace = signal.and_then(|signal| signal.trace.clone());
         let event = HistoryEvent { at: batch.at, kind: EventKind::Started { input } };
         let commands = apply(workflow.as_mut(), &event)?;
         if let Some(signal) = signal {
@@ -180,6 +185,7 @@ impl Instance {
         cursor: Option<u64>,
         batch: &mut Batch,
     ) -> Result<(), Unfit> {
+        self.trace.clone_from(&signal.trace);
         self.record(EventKind::Signaled(signal.clone()), batch)?;
         if let Some(dedupe_key) = &signal.dedupe_key {
             batch.delivered.insert(dedupe_key.clone(), cursor);
@@ -199,9 +205,8 @@ impl Instance {
         outcome: &Result<Value, ActivityFailure>,
         batch: &mut Batch,
     ) -> Result<(), Unfit> {
-        if !self.announced.contains_key(activity_id) {
-            return Ok(());
-        }
+        let Some(announced) = self.announced.get(activity_id) else { return Ok(()) };
+        self.trace.clone_from(&announced.trace);
         let position = batch.writes.len();
         self.forget_activity(activity_id, batch);
         let activity_id = activity_id.clone();

@@ -49,6 +49,7 @@ pub(crate) fn task(
         input: json!(OutboundSignal { workflow_id, start, signal }),
         // Sending ends when the signal has arrived; the time limit is not used.
         options: ActivityOptions { start_to_close: Duration::ZERO, on_crash: OnCrash::Rerun },
+        trace: None,
     }
 }
 

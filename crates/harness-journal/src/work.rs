@@ -14,7 +14,7 @@ pub struct Work {
     pub seq: u64,
     /// Whether the workflow has ended, or never was.
     pub closed: bool,
-    /// Announced activities, in order of announcement.
+    /// Announced activities, in order of their ids.
     pub activities: Vec<ActivityWork>,
     /// Timers, the one that is due first first. At least as new as the position.
     pub timers: Vec<TimerWork>,

@@ -23,6 +23,7 @@ mod redact;
 mod task;
 mod task_protocol;
 mod time;
+mod trace_parent;
 
 pub use clean::{
     Cleaned, clean_field, clean_terminal, disarm_tags, fence_untrusted, one_line, truncate_chars,
@@ -51,3 +52,4 @@ pub use task_protocol::{
     CANCEL_SIGNAL, CancelRequest, InboundMessage, MESSAGE_SIGNAL, StartTask, TASK_WORKFLOW, TaskMode,
 };
 pub use time::Timestamp;
+pub use trace_parent::TraceParent;

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use futures::future::BoxFuture;
-use harness_model::{ActivityId, ErrorCode, Timestamp, WorkflowId};
+use harness_model::{ActivityId, ErrorCode, Timestamp, TraceParent, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,9 @@ pub struct ActivityTask {
     pub input: Value,
     /// How the engine runs it.
     pub options: ActivityOptions,
+    /// Where in a trace the signal came from that led to it. Workflows leave it empty; the engine fills it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
 }
 
 /// How an engine runs one activity. Each activity is tried once; retries are decided by the workflow.

@@ -1,7 +1,7 @@
 //! The engine port: hosts workflows durably.
 
 use futures::future::BoxFuture;
-use harness_model::{ErrorCode, WorkflowId, codes};
+use harness_model::{ErrorCode, TraceParent, WorkflowId, codes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,6 +17,9 @@ pub struct Signal {
     /// Signals with an equal key reach the workflow once, ever. `None`: never deduplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedupe_key: Option<String>,
+    /// Where in a trace it was asked for. Workflows do not look at it; what it causes carries it on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
 }
 
 /// How to start a workflow that does not exist yet.

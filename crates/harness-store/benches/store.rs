@@ -53,6 +53,7 @@ fn step(task: &str, seq: u64) -> WriteBatch {
             start_to_close: Duration::from_secs(60),
             on_crash: OnCrash::ReportUnknown,
         },
+        trace: None,
     };
     let mut writes = vec![
         Write::AppendJournal { workflow_id: task.into(), seq, event },

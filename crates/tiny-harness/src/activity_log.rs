@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use harness_activities::{ActivityObserver, ActivityRun};
+use harness_model::TraceParent;
 use harness_ports::ActivityFailure;
 use serde_json::Value;
 
@@ -18,6 +19,7 @@ impl ActivityObserver for ActivityLog {
             run_id = run.run_id,
             activity = run.name,
             tool = run.tool,
+            trace_id = run.trace.as_ref().map(TraceParent::trace_id),
             "activity begins"
         );
     }
@@ -30,6 +32,7 @@ impl ActivityObserver for ActivityLog {
             run_id = run.run_id,
             activity = run.name,
             tool = run.tool,
+            trace_id = run.trace.as_ref().map(TraceParent::trace_id),
             duration_ms = millis(duration),
             outcome,
             "activity ended"

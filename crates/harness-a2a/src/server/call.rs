@@ -1,7 +1,7 @@
 //! What every operation checks before its own parameters: version, extensions, identity, and where a stream resumes.
 
 use axum::{extract::Query, response::Response};
-use harness_model::truncate_chars;
+use harness_model::{TraceParent, truncate_chars};
 use http::{Extensions, HeaderMap, StatusCode, Uri, header};
 
 use super::connection::Connection;
@@ -78,9 +78,18 @@ pub(super) fn call(
         participant: access::asserted_by_header(headers)?,
         authority,
         activated,
+        trace: trace_parent(headers),
         after: resume_position(headers, pairs)?,
         stop: stop.unwrap_or_default(),
     })
+}
+
+/// Where in a trace the caller is. A header that cannot be read, or more than one, is as good as none.
+/// Source: W3C Trace Context, section 3.2.
+fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut named = headers.get_all("traceparent").iter();
+    let (only, further) = (named.next()?, named.next());
+    further.is_none().then(|| TraceParent::parse(only.to_str().ok()?)).flatten()
 }
 
 /// The answer to a call, with the extensions that it goes by.

@@ -183,6 +183,7 @@ fn delivery(task_id: &TaskId) -> Result<Delivery, A2aError> {
         name: CANCEL_SIGNAL.to_owned(),
         payload: serde_json::to_value(&told).map_err(A2aError::internal)?,
         dedupe_key: None,
+        trace: None,
     };
     let workflow_id = WorkflowId::from(task_id);
     Ok(Delivery { workflow_id, start: None, signal: Some(signal), blocks: Vec::new() })

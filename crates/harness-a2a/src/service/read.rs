@@ -104,6 +104,7 @@ impl A2aService {
             name: CANCEL_SIGNAL.to_owned(),
             payload: serde_json::to_value(&told).map_err(A2aError::internal)?,
             dedupe_key: None,
+            trace: call.trace.clone(),
         };
         let workflow_id = WorkflowId::from(&task_id);
         let delivery = Delivery { workflow_id, start: None, signal: Some(signal), blocks: Vec::new() };

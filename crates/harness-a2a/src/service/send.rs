@@ -102,7 +102,7 @@ impl Inner {
             input: serde_json::to_value(&start).map_err(A2aError::internal)?,
         };
         let delivery = if says_something(&inbound.message) {
-            message_delivery(inbound, &task_id, context_id, sender.clone(), Some(start))?
+            traced(message_delivery(inbound, &task_id, context_id, sender.clone(), Some(start))?, call)
         } else {
             let workflow_id = WorkflowId::from(&task_id);
             Delivery { workflow_id, start: Some(start), signal: None, blocks: Vec::new() }
@@ -133,7 +133,7 @@ impl Inner {
         }
         let sender = access::sender(&self.config, &inbound.message, call)?;
         parse_envelope(&inbound.message).map_err(|e| A2aError::invalid_params(e.to_string()))?;
-        let delivery = message_delivery(inbound, &task_id, context_id, sender.clone(), None)?;
+        let delivery = traced(message_delivery(inbound, &task_id, context_id, sender.clone(), None)?, call);
         match self.deliver(delivery).await {
             Ok(cursor) | Err(Undelivered::KnownAlready(cursor)) => {
                 Ok((Receipt { task_id, cursor, before: Some(Box::new(snapshot)) }, sender))
@@ -219,6 +219,14 @@ fn task_has_ended() -> A2aError {
     A2aError::unsupported("the task has ended and takes no further messages")
 }
 
+/// The delivery with the caller's place in a trace.
+fn traced(mut delivery: Delivery, call: &Call) -> Delivery {
+    if let Some(signal) = &mut delivery.signal {
+        signal.trace.clone_from(&call.trace);
+    }
+    delivery
+}
+
 fn message_delivery(
     mut inbound: Inbound,
     task_id: &TaskId,
@@ -238,6 +246,7 @@ fn message_delivery(
         name: MESSAGE_SIGNAL.to_owned(),
         payload: serde_json::to_value(&told).map_err(A2aError::internal)?,
         dedupe_key: Some(told.dedupe_key()),
+        trace: None,
     };
     Ok(Delivery { workflow_id: WorkflowId::from(task_id), start, signal: Some(signal), blocks })
 }

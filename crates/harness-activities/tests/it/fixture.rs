@@ -244,6 +244,7 @@ impl Fixture {
             name: name.to_owned(),
             input,
             options: ActivityOptions { start_to_close: Duration::from_secs(60), on_crash: OnCrash::Rerun },
+            trace: None,
         };
         let context = ActivityContext {
             workflow_id: (&task_id()).into(),

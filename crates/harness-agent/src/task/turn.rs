@@ -42,6 +42,7 @@ impl Step<'_> {
             // Inputs are plain structs, strings and numbers: they always serialize.
             input: serde_json::to_value(input).unwrap_or(Value::Null),
             options: ActivityOptions { start_to_close: Duration::from_millis(timeout_ms), on_crash },
+            trace: None,
         }));
         activity_id
     }

@@ -55,6 +55,7 @@ impl Workflow for Burst {
                     start_to_close: Duration::from_secs(60),
                     on_crash: OnCrash::Rerun,
                 },
+                trace: None,
             })
         };
         Ok((0..input.as_u64().unwrap_or_default()).map(task).collect())
@@ -118,7 +119,12 @@ impl Scene {
 }
 
 fn signal(name: &str, key: Option<&str>) -> Option<Signal> {
-    Some(Signal { name: name.to_owned(), payload: Value::Null, dedupe_key: key.map(str::to_owned) })
+    Some(Signal {
+        name: name.to_owned(),
+        payload: Value::Null,
+        dedupe_key: key.map(str::to_owned),
+        trace: None,
+    })
 }
 
 #[tokio::test]

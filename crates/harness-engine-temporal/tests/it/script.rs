@@ -62,6 +62,7 @@ pub(crate) fn order(workflow_id: &str, label: &str, key: Option<&str>, steps: &[
             name: "steps".to_owned(),
             payload: json!({ "label": label, "steps": steps }),
             dedupe_key: key.map(str::to_owned),
+            trace: None,
         }),
         blocks: Vec::new(),
     }
@@ -203,7 +204,7 @@ impl Script {
     ) {
         let options = ActivityOptions { start_to_close: Duration::from_secs(60), on_crash };
         let activity_id = id.as_str().into();
-        let task = ActivityTask { activity_id, name, input: json!({ "of": id }), options };
+        let task = ActivityTask { activity_id, name, input: json!({ "of": id }), options, trace: None };
         self.then.insert(id, then);
         reaction.commands.push(Command::ScheduleActivity(task));
     }

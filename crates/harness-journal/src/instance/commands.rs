@@ -1,7 +1,7 @@
 //! What the commands of an event add to a batch.
 
 use harness_model::{ActivityId, TimerId};
-use harness_ports::{ActivityTask, Command, Publish, Write};
+use harness_ports::{ActivityTask, Command, Publish, Signal, Write};
 
 use super::{Announced, By, Instance, Life};
 use crate::{batch::Batch, outbox};
@@ -20,6 +20,7 @@ impl Instance {
                 Command::CancelTimer(timer_id) => self.remove_timer(timer_id, batch),
                 Command::SignalWorkflow { workflow_id, start, signal } => {
                     let origin = outbox::Origin { workflow_id: &self.workflow_id, seq, index };
+                    let signal = Signal { trace: signal.trace.or_else(|| self.trace.clone()), ..signal };
                     let task = outbox::task(&origin, workflow_id, start, signal);
                     self.announce(task, batch);
                 }
@@ -33,7 +34,8 @@ impl Instance {
         }
     }
 
-    fn announce(&mut self, task: ActivityTask, batch: &mut Batch) {
+    fn announce(&mut self, mut task: ActivityTask, batch: &mut Batch) {
+        task.trace.clone_from(&self.trace);
         self.announced.insert(task.activity_id.clone(), Announced::of(&task));
         let workflow_id = self.workflow_id.clone();
         batch.writes.push(Write::AnnounceActivity { workflow_id, task: task.clone() });

@@ -49,6 +49,7 @@ macro_rules! engine_conformance {
             timers_of_broken_workflows_hold_nobody_up
             a_workflow_signals_another_one_and_a_new_one
             a_signal_without_a_key_arrives_once_across_crashes
+            a_trace_reaches_what_follows_from_a_signal
             every_crash_point_leads_to_the_same_end
             a_failing_store_delays_and_loses_nothing
             an_announced_activity_is_rerun_or_reported_after_a_crash

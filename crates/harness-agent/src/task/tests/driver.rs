@@ -220,7 +220,7 @@ impl Driver {
     }
 
     pub(super) fn signal(&mut self, name: &str, payload: Value) {
-        let signal = Signal { name: name.to_owned(), payload, dedupe_key: None };
+        let signal = Signal { name: name.to_owned(), payload, dedupe_key: None, trace: None };
         assert_eq!(self.workflow.admits(&signal), Admission::Accept);
         self.event(EventKind::Signaled(signal));
     }

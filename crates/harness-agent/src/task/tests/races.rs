@@ -92,7 +92,7 @@ fn cancel_while_tools_run_ends_at_once() {
     );
     task.complete(&ids[1], tool_result("late"));
     assert_eq!(task.took(), "");
-    let signal = Signal { name: "message.v1".to_owned(), payload: json!({}), dedupe_key: None };
+    let signal = Signal { name: "message.v1".to_owned(), payload: json!({}), dedupe_key: None, trace: None };
     assert_eq!(task.workflow.admits(&signal), Admission::Closed);
 }
 
@@ -145,6 +145,7 @@ fn the_inbox_is_bounded() {
         name: "message.v1".to_owned(),
         payload: serde_json::to_value(message("one-too-many")).unwrap(),
         dedupe_key: None,
+        trace: None,
     };
     assert!(matches!(task.workflow.admits(&signal), Admission::Refuse(_)));
 }
@@ -155,7 +156,7 @@ fn what_the_task_does_not_know_is_refused_before_it_is_recorded() {
     for (name, payload) in
         [("nonsense.v1", json!({})), ("message.v1", json!({"text": 1})), ("cancel.v1", json!(null))]
     {
-        let signal = Signal { name: name.to_owned(), payload, dedupe_key: None };
+        let signal = Signal { name: name.to_owned(), payload, dedupe_key: None, trace: None };
         assert!(matches!(task.workflow.admits(&signal), Admission::Refuse(_)), "{name}");
     }
 }

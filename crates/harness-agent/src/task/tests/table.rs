@@ -106,7 +106,8 @@ fn cell(phase: &str, event: &str) -> String {
         }
         "cancel" => task.cancel(),
         "unknown signal" => {
-            let signal = Signal { name: "what.v1".to_owned(), payload: json!({}), dedupe_key: None };
+            let signal =
+                Signal { name: "what.v1".to_owned(), payload: json!({}), dedupe_key: None, trace: None };
             return match task.workflow.admits(&signal) {
                 harness_ports::Admission::Accept => "accepted".to_owned(),
                 harness_ports::Admission::Closed => "refused: closed".to_owned(),

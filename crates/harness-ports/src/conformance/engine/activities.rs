@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, future::pending, sync::Arc};
 
 use futures::future::BoxFuture;
-use harness_model::{ActivityId, Timestamp, WorkflowId, codes, limits};
+use harness_model::{ActivityId, Timestamp, TraceParent, WorkflowId, codes, limits};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -30,6 +30,7 @@ pub(super) struct Execution {
     pub(super) activity_id: ActivityId,
     pub(super) run_id: String,
     pub(super) started_at: Timestamp,
+    pub(super) trace: Option<TraceParent>,
 }
 
 /// What happened so far, in all lives.
@@ -90,10 +91,10 @@ impl ActivityHost for SuiteActivities {
         context: ActivityContext,
     ) -> BoxFuture<'static, Result<Value, ActivityFailure>> {
         let ActivityContext { workflow_id, run_id, started_at, cancel } = context;
-        let activity_id = task.activity_id.clone();
+        let (activity_id, trace) = (task.activity_id.clone(), task.trace.clone());
         self.seen.send_modify(|seen| {
             let run_id = run_id.clone();
-            seen.started.push(Execution { workflow_id, activity_id, run_id, started_at });
+            seen.started.push(Execution { workflow_id, activity_id, run_id, started_at, trace });
         });
         let (seen, mut changes) = (self.seen.clone(), self.seen.subscribe());
         Box::pin(async move {

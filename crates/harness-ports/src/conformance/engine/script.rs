@@ -84,6 +84,7 @@ pub(super) fn signal(label: &str, key: Option<&str>, ops: &[Op]) -> Signal {
         name: DO_SIGNAL.to_owned(),
         payload: json!({ "label": label, "ops": ops }),
         dedupe_key: key.map(str::to_owned),
+        trace: None,
     }
 }
 
@@ -214,7 +215,8 @@ impl Script {
             Op::Run { id, name, on_crash, limit_ms, then } => {
                 let options = ActivityOptions { start_to_close: Duration::from_millis(limit_ms), on_crash };
                 let activity_id = id.as_str().into();
-                let task = ActivityTask { activity_id, name, input: json!({ "of": id }), options };
+                let task =
+                    ActivityTask { activity_id, name, input: json!({ "of": id }), options, trace: None };
                 self.then.insert(id, then);
                 commands.push(Command::ScheduleActivity(task));
             }

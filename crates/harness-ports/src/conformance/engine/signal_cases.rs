@@ -1,12 +1,14 @@
 //! Signals between workflows.
 
+use harness_model::TraceParent;
+
 use super::{
-    activities::ECHO,
+    activities::{ECHO, GATE},
     lab::{EngineLab, Trouble},
-    script::{Op, run, say},
+    script::{self, Op, run, say},
     stage::{Stage, in_time},
 };
-use crate::Delivered;
+use crate::{Delivered, Delivery};
 
 fn tell(to: &str, label: &str) -> Op {
     Op::Tell { to: to.to_owned(), key: None, label: label.to_owned() }
@@ -66,4 +68,41 @@ pub async fn a_signal_without_a_key_arrives_once_across_crashes(lab: &dyn Engine
         stage.check(&to, &["started", "signal hello", "signal second"]).await;
         in_time("the process is dead", stage.life.kill()).await;
     }
+}
+
+/// What a signal leads to carries on where in a trace it came from: activities, what follows from their ends, and other
+/// workflows, also across a crash. Another signal brings its own place, or none.
+pub async fn a_trace_reaches_what_follows_from_a_signal(lab: &dyn EngineLab) {
+    let place = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    let stage = Stage::open(lab).await;
+    let other = run("untraced", ECHO, vec![say("other")]);
+    let then = vec![run("second", ECHO, vec![tell("there", "hello"), say("end")])];
+    let mut signal = script::signal("go", None, &[run("first", GATE, then)]);
+    signal.trace.clone_from(&place);
+    let start = Some(script::start("w"));
+    let delivery = Delivery { workflow_id: "w".into(), start, signal: Some(signal), blocks: Vec::new() };
+    let receipt = stage.engine().deliver(delivery).await;
+    assert!(matches!(receipt, Ok(Delivered::Accepted { .. })), "{receipt:?}");
+    stage.activities.wait_started("first", 1).await;
+    stage.accept("w", "no trace", &[other]).await;
+    stage.wait_for("w", "other").await;
+
+    let stage = stage.kill_and_reopen().await;
+    stage.activities.open_gate("first");
+    stage.wait_for("w", "end").await;
+    stage.wait_for("there", "signal hello").await;
+    let seen = stage.activities.seen();
+    for (activity, expected) in [("first", &place), ("second", &place), ("untraced", &None)] {
+        let traces = seen.of(activity).into_iter().map(|run| &run.trace);
+        assert!(
+            traces.clone().count() > 0 && traces.clone().all(|trace| trace == expected),
+            "{activity}: {seen:?}"
+        );
+    }
+    let there = stage.life.store().workflow(&"there".into()).await.unwrap().unwrap();
+    let carried = there.tail.iter().filter_map(|(_, event)| match &event.kind {
+        crate::EventKind::Signaled(signal) => Some(signal.trace.clone()),
+        _ => None,
+    });
+    assert_eq!(carried.collect::<Vec<_>>(), [place]);
 }

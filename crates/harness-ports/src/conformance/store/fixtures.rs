@@ -73,6 +73,7 @@ pub(super) fn activity(id: &str) -> ActivityTask {
             start_to_close: Duration::from_millis(1_500),
             on_crash: OnCrash::ReportUnknown,
         },
+        trace: None,
     }
 }
 
