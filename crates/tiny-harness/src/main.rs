@@ -70,8 +70,7 @@ async fn run(cli: Cli, env: BTreeMap<String, String>) -> Result<Option<Stopped>,
         Command::Worker(args) => {
             let config = load_config(file, &env)?;
             let _logs = logs(config.o11y.log_level, LogTarget::Stderr, &config)?;
-            let stopped = commands::worker::run(args, &config, env, program()?).await?;
-            Ok((stopped == Stopped::Interrupted).then_some(stopped))
+            commands::worker::run(args, &config, env, program()?).await.map(Some)
         }
         Command::Demo(args) => {
             let demo = Demo::prepare(args, &env)?;

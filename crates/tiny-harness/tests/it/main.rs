@@ -34,3 +34,4 @@ mod temporal_rig;
 mod temporal_switch;
 mod temporal_usage;
 mod tool_servers;
+mod traces;

@@ -128,7 +128,7 @@ async fn workers_tick_by_turns_and_servers_never() {
     // A workflow that no build of ours knows. Counters are those of the worker that ticks, so one is left.
     let [worker, other] = workers;
     other.terminate();
-    assert_eq!(other.ended().await.code, Some(0));
+    assert_eq!(other.ended().await.code, Some(143));
     let foreign = ["workflow", "start", "--task-queue", "tiny-harness", "--type", "OfAnotherBuild"];
     site.temporal.command(&[&foreign[..], &["--workflow-id", "foreign"]].concat()).await;
     until("the failing workflow is in the picture", async || {

@@ -147,7 +147,7 @@ impl Worker {
     pub(crate) async fn stop(self) {
         self.process.terminate();
         let ended = self.process.ended().await;
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.code, Some(143), "{ended:?}");
         is_sound(&ended.stderr);
     }
 }

@@ -8,7 +8,7 @@ use super::{
     script::{self, Op, run, say},
     stage::{Stage, in_time},
 };
-use crate::{Delivered, Delivery};
+use crate::{Delivered, Delivery, EventKind};
 
 fn tell(to: &str, label: &str) -> Op {
     Op::Tell { to: to.to_owned(), key: None, label: label.to_owned() }
@@ -100,9 +100,9 @@ pub async fn a_trace_reaches_what_follows_from_a_signal(lab: &dyn EngineLab) {
         );
     }
     let there = stage.life.store().workflow(&"there".into()).await.unwrap().unwrap();
-    let carried = there.tail.iter().filter_map(|(_, event)| match &event.kind {
-        crate::EventKind::Signaled(signal) => Some(signal.trace.clone()),
-        _ => None,
+    let carried = there.tail.iter().filter_map(|(_, event)| {
+        let EventKind::Signaled(signal) = &event.kind else { return None };
+        Some(signal.trace.clone())
     });
     assert_eq!(carried.collect::<Vec<_>>(), [place]);
 }
